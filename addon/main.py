@@ -1,0 +1,3 @@
+"""The script for `mitmdump -s addon/main.py`."""
+
+from pegmend.addons import addons as addons

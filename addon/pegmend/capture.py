@@ -1,0 +1,116 @@
+"""Records every request/response pair of the engines, in mitmproxy's own flow format."""
+
+import io
+import logging
+import re
+from collections.abc import Set
+from datetime import UTC, datetime
+
+from mitmproxy import ctx, http
+from mitmproxy.io import FlowWriter
+
+from pegmend.capturefiles import CaptureFiles
+from pegmend.failure import may_be_failure
+from pegmend.options import capture_dir, is_chat, is_upstream
+from pegmend.record import outcome_of, record_of
+
+BODY_LIMIT = 64 * 1024 * 1024
+"""Of a longer response only this much is recorded; it passes whole."""
+
+REDACTED = "[redacted by pegmend]"
+_SECRET_HEADER = re.compile(r"auth|cookie|token|secret|(?:^|[-_])key", re.IGNORECASE)
+_SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:auth|token|secret|key|password)[^=&]*=)[^&]*")
+
+logger = logging.getLogger(__name__)
+
+
+class _Tap:
+    """Keeps what flows through it, up to the limit, and changes nothing."""
+
+    def __init__(self) -> None:
+        self.chunks: list[bytes] = []
+        self.size = 0
+
+    def __call__(self, data: bytes) -> bytes:
+        self.size += len(data)
+        if self.size <= BODY_LIMIT:
+            self.chunks.append(data)
+        return data
+
+
+class Capture:
+    """Lets responses pass as they arrive, and appends each finished exchange to a capture file."""
+
+    def __init__(self) -> None:
+        self._taps: dict[str, _Tap] = {}
+        self._files: CaptureFiles | None = None
+        self._is_broken = False
+
+    def configure(self, updated: Set[str]) -> None:
+        """Take over the folder and the bound."""
+        if updated & {"pegmend_capture_dir", "pegmend_capture_max_mb"}:
+            self._files = CaptureFiles(capture_dir(), ctx.options.pegmend_capture_max_mb * 1024 * 1024)
+            self._is_broken = False
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Stream every response that cannot be the failure: mitmproxy would hold it back to its end."""
+        if not flow.live or flow.response is None or not is_upstream(flow):
+            return
+        if is_chat(flow) and may_be_failure(flow.response.status_code):
+            return
+        if not flow.response.stream:
+            self._taps[flow.id] = tap = _Tap()
+            flow.response.stream = tap
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """Record a finished exchange."""
+        self._finish(flow)
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """Record an exchange that was cut off, by the client or by the engine."""
+        self._finish(flow)
+
+    def _finish(self, flow: http.HTTPFlow) -> None:
+        tap = self._taps.pop(flow.id, None)
+        if not flow.live and flow.error is None and tap is None:
+            return  # read from a file
+        if tap is not None and flow.response is not None:
+            # The client has it already: this is for the record and for mitmproxy's own views.
+            flow.response.data.content = b"".join(tap.chunks)
+            if tap.size > BODY_LIMIT:
+                record_of(flow)["body_cut_at"] = BODY_LIMIT
+        if is_upstream(flow) and self._wants(flow):
+            self._write(flow)
+
+    def _wants(self, flow: http.HTTPFlow) -> bool:
+        wanted: str = ctx.options.pegmend_capture
+        return wanted == "all" or (wanted == "repaired" and outcome_of(flow) is not None)
+
+    def _write(self, flow: http.HTTPFlow) -> None:
+        assert self._files is not None
+        try:
+            self._files.append(serialized(flow), datetime.now(UTC).astimezone().date())
+        except Exception as error:
+            if not self._is_broken:
+                logger.warning(
+                    "pegmend: cannot record in %s: %s. Traffic goes on unrecorded; see pegmend_capture_dir.",
+                    self._files.folder,
+                    error,
+                )
+            self._is_broken = True
+        else:
+            self._is_broken = False
+
+
+def serialized(flow: http.HTTPFlow) -> bytes:
+    """Return a flow in mitmproxy's flow format, without the secrets in its headers and its query."""
+    copy = flow.copy()
+    copy.id = flow.id
+    for message in (copy.request, copy.response):
+        if message is not None:
+            for name in {name for name in message.headers if _SECRET_HEADER.search(name)}:
+                message.headers[name] = REDACTED
+    copy.request.path = _SECRET_PARAMETER.sub(rf"\1{REDACTED.replace(' ', '%20')}", copy.request.path)
+    buffer = io.BytesIO()
+    FlowWriter(buffer).add(copy)
+    return buffer.getvalue()

@@ -1,0 +1,1 @@
+"""The protocols that clients speak: reading a request, writing a turn."""

@@ -1,0 +1,216 @@
+"""OpenAI chat completions: what a request declares, its raw replay, and a turn written as a response."""
+
+import hashlib
+import string
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import orjson
+
+from pegmend import errors, rawoutput
+from pegmend.errors import TurnError, Unparseable
+from pegmend.turn import Turn
+
+_ID_ALPHABET = string.ascii_letters + string.digits
+_ID_LENGTH = 32
+"""The engine's own call ids are 32 alphanumerics."""
+
+
+class BadCompletion(ValueError):
+    """A body that should be a chat completion and is not; the message says what is wrong."""
+
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """A chat completion request: its parsed body, which is never changed."""
+
+    body: dict[str, Any]
+
+    @classmethod
+    def parse(cls, raw: bytes) -> "ChatRequest | None":
+        """Return the request in a body, None where the body is not a JSON object."""
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError:
+            return None
+        return cls(body) if isinstance(body, dict) else None
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether any tool is declared."""
+        return isinstance(self.body.get("tools"), list) and bool(self.body["tools"])
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the client asked for a stream."""
+        return self.body.get("stream") is True
+
+    @property
+    def has_fixed_seed(self) -> bool:
+        """Whether the same request would be answered the same way: null and -1 mean a random seed to the engine."""
+        return self.body.get("seed") not in (None, -1)
+
+    @cached_property
+    def callable_tools(self) -> frozenset[str]:
+        """The names that the model may call: the declared ones, as far as `tool_choice` allows them."""
+        if self._choice == "none":
+            return frozenset()
+        declared = frozenset(function["name"] for function in self._functions())
+        return declared & {self._choice_name} if self._choice_name else declared
+
+    @property
+    def requires_call(self) -> bool:
+        """Whether `tool_choice` forbids an answer without a call."""
+        return self._choice == "required" or self._choice_name is not None
+
+    @property
+    def _choice(self) -> Any:
+        return self.body.get("tool_choice")
+
+    @property
+    def _choice_name(self) -> str | None:
+        function = self._choice.get("function") if isinstance(self._choice, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        return name if isinstance(name, str) else None
+
+    def _functions(self) -> Iterator[dict[str, Any]]:
+        for tool in self.body["tools"] if self.has_tools else ():
+            function = tool.get("function") if isinstance(tool, dict) else None
+            if isinstance(function, dict) and isinstance(function.get("name"), str):
+                yield function
+
+    def raw_replay(self) -> bytes:
+        """Return the body of the request whose answer is the model's raw text.
+
+        `tools` is a variable of the chat template to the engine, and `chat_template_kwargs` sets such variables: the
+        prompt stays the same, and without `tools` in the request no parser is at work. The engine hands the template
+        tools that it has written anew: only these members in this order, an empty description where there is none. The
+        same is done here, or the prompt would differ for tools with, say, `strict` (measured on b10434 with
+        /apply-template).
+        """
+        body = dict(self.body)
+        for name in ("tools", "tool_choice", "parallel_tool_calls", "stream_options"):
+            body.pop(name, None)
+        kwargs = body.get("chat_template_kwargs")
+        if self.has_tools:
+            tools = [_as_template_sees_it(function) for function in self._functions()]
+            body["chat_template_kwargs"] = {**(kwargs if isinstance(kwargs, dict) else {}), "tools": tools}
+        body["reasoning_format"] = "none"
+        body["stream"] = False
+        return orjson.dumps(body)
+
+
+def _as_template_sees_it(function: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": function["name"],
+            "description": function.get("description", ""),
+            "parameters": function.get("parameters", {}),
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class RawCompletion:
+    """The answer to a raw replay: the completion, and the model's text for each choice."""
+
+    body: dict[str, Any]
+    texts: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, raw: bytes) -> "RawCompletion":
+        """Return the completion in a body. Raises BadCompletion for anything else."""
+        try:
+            body = orjson.loads(raw)
+        except orjson.JSONDecodeError as error:
+            raise BadCompletion("the body is not JSON") from error
+        choices = body.get("choices") if isinstance(body, dict) else None
+        if not isinstance(choices, list) or not choices:
+            raise BadCompletion("the body has no choices")
+        texts = []
+        for choice in choices:
+            message = choice.get("message") if isinstance(choice, dict) else None
+            text = message.get("content") if isinstance(message, dict) else None
+            if not isinstance(text, str):
+                raise BadCompletion("a choice has no text")
+            texts.append(text)
+        return cls(body, tuple(texts))
+
+
+def read_turns(request: ChatRequest, completion: RawCompletion) -> list[Turn]:
+    """Return the turn of every choice. Raises a TurnError if any of them cannot be proven."""
+    return [
+        _read_turn(request, text, choice.get("finish_reason"))
+        for text, choice in zip(completion.texts, completion.body["choices"], strict=True)
+    ]
+
+
+def _read_turn(request: ChatRequest, text: str, finish_reason: Any) -> Turn:
+    turn = rawoutput.read(text, request.callable_tools, truncated=finish_reason == "length")
+    if request.requires_call and not turn.calls and not turn.truncated:
+        message = f"tool_choice {request.body['tool_choice']!r} asks for a tool call, and the model made none."
+        raise Unparseable(message, raw_output=text)
+    return turn
+
+
+def completion_body(completion: RawCompletion, turns: list[Turn]) -> bytes:
+    """Return a completion with the `turns` in it; all else (id, model, usage, timings) is the replay's."""
+    choices = [
+        {**choice, "finish_reason": _finish_reason(turn, choice), "message": _message(completion.body, index, turn)}
+        for index, (choice, turn) in enumerate(zip(completion.body["choices"], turns, strict=True))
+    ]
+    return orjson.dumps({**completion.body, "choices": choices})
+
+
+def _finish_reason(turn: Turn, choice: dict[str, Any]) -> Any:
+    return "tool_calls" if turn.calls and not turn.truncated else choice.get("finish_reason")
+
+
+def _message(completion: dict[str, Any], choice: int, turn: Turn) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": turn.content}
+    if turn.reasoning:
+        message["reasoning_content"] = turn.reasoning
+    if turn.calls:
+        message["content"] = turn.content or None
+        message["tool_calls"] = [
+            {
+                "id": call_id(str(completion.get("id")), choice, index),
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for index, call in enumerate(turn.calls)
+        ]
+    return message
+
+
+def call_id(completion_id: str, choice: int, index: int) -> str:
+    """Return the id of a call: 32 alphanumerics, always the same for the same place in the same completion.
+
+    The completion's id is random, so the calls' ids are unique, and reading a capture again gives the same response.
+    """
+    number = int.from_bytes(hashlib.sha256(f"{completion_id}/{choice}/{index}".encode()).digest())
+    digits = []
+    for _ in range(_ID_LENGTH):
+        number, digit = divmod(number, len(_ID_ALPHABET))
+        digits.append(_ID_ALPHABET[digit])
+    return "".join(digits)
+
+
+def error_body(error: TurnError) -> bytes:
+    """Return the error in OpenAI's shape, with what was seen of the turn for people to read."""
+    return orjson.dumps({"error": error_object(error)})
+
+
+def error_object(error: TurnError) -> dict[str, Any]:
+    """Return the value of `error` in the body."""
+    return {
+        "message": f"{error.message} See {error.documentation}",
+        "type": errors.TYPE,
+        "param": None,
+        "code": error.code,
+        "raw_output": error.bounded_raw_output,
+        "recovered_tool_calls": [{"name": call.name, "arguments": call.arguments} for call in error.calls],
+    }

@@ -1,0 +1,90 @@
+"""Every option: its name, its default, its check."""
+
+import logging
+from collections.abc import Sequence, Set
+from functools import lru_cache
+from ipaddress import ip_address
+from pathlib import Path
+
+from mitmproxy import ctx, exceptions, http
+from mitmproxy.addonmanager import Loader
+from mitmproxy.proxy.mode_specs import ReverseMode
+
+from pegmend import upstreams
+from pegmend.upstreams import Upstream, is_chat_path, parse_upstream
+
+CAPTURE_CHOICES = ("all", "repaired", "off")
+
+logger = logging.getLogger(__name__)
+
+
+class PegmendOptions:
+    """Declares the options, checks their values, and warns about settings that do not do what they seem to do."""
+
+    def load(self, loader: Loader) -> None:
+        """Declare the options."""
+        loader.add_option(
+            "pegmend_upstreams",
+            Sequence[str],
+            list(upstreams.DEFAULT),
+            "Engines whose traffic is repaired and recorded, HOST:PORT each. The target of a reverse mode counts too.",
+        )
+        loader.add_option("pegmend_replay", bool, True, "Ask the engine again for the raw text of a failed turn.")
+        loader.add_option("pegmend_replay_timeout_ms", int, 600_000, "How long that second run may take.")
+        loader.add_option(
+            "pegmend_pin_seed",
+            bool,
+            True,
+            "Give requests with tools and without a seed a random one, so that the second run is the same generation.",
+        )
+        loader.add_option("pegmend_capture", str, "all", "What to record.", choices=CAPTURE_CHOICES)
+        loader.add_option("pegmend_capture_dir", str, "~/.pegmend/captures", "Where to record.")
+        loader.add_option("pegmend_capture_max_mb", int, 1024, "How much to keep; the oldest files go first.")
+
+    def configure(self, updated: Set[str]) -> None:
+        """Check the values. Raises OptionsError with what is wrong."""
+        if "pegmend_upstreams" in updated:
+            try:
+                _parsed(tuple(ctx.options.pegmend_upstreams))
+            except ValueError as error:
+                raise exceptions.OptionsError(f"pegmend_upstreams: {error}.") from error
+        for name in ("pegmend_replay_timeout_ms", "pegmend_capture_max_mb"):
+            if name in updated and getattr(ctx.options, name) <= 0:
+                raise exceptions.OptionsError(f"{name} must be greater than 0, not {getattr(ctx.options, name)}.")
+
+    def running(self) -> None:
+        """Warn about misspelled options and about listeners that others can reach."""
+        for name in ctx.options.deferred:
+            if name.startswith("pegmend_"):
+                logger.warning("pegmend: there is no option %s; it has no effect.", name)
+        proxyserver = ctx.master.addons.get("proxyserver")
+        for host, port, *_ in proxyserver.listen_addrs() if proxyserver else ():
+            if not ip_address(host.partition("%")[0]).is_loopback:
+                logger.warning(
+                    "pegmend: the proxy listens on %s port %d, where other machines can reach it and the models behind "
+                    "it. Give --listen-host 127.0.0.1 unless you want that.",
+                    host,
+                    port,
+                )
+
+
+@lru_cache(maxsize=1)
+def _parsed(specs: tuple[str, ...]) -> frozenset[Upstream]:
+    return frozenset(map(parse_upstream, specs))
+
+
+def is_upstream(flow: http.HTTPFlow) -> bool:
+    """Whether a flow goes to one of the engines."""
+    if isinstance(flow.client_conn.proxy_mode, ReverseMode):
+        return True
+    return Upstream(flow.request.host.lower(), flow.request.port) in _parsed(tuple(ctx.options.pegmend_upstreams))
+
+
+def is_chat(flow: http.HTTPFlow) -> bool:
+    """Whether a flow is a chat completion on one of the engines."""
+    return flow.request.method == "POST" and is_chat_path(flow.request.path) and is_upstream(flow)
+
+
+def capture_dir() -> Path:
+    """The folder for captures."""
+    return Path(ctx.options.pegmend_capture_dir).expanduser()

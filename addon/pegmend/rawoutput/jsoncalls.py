@@ -1,0 +1,261 @@
+"""Reads tool calls that are plain JSON objects: the Llama 3 family, and models that were told to answer in JSON.
+
+A call is an object with `name` and `parameters` or `arguments`, alone, several with any or no separator between them,
+in an array, in code fences or a list, with prose before, between and after. OpenAI's own wrapping
+(`{"type": "function", "function": {...}}`) is taken too.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from pegmend.errors import Ambiguous, TurnError, Undeclared, Unparseable
+from pegmend.rawoutput.jsonscan import (
+    ARGUMENT_KEYS,
+    LABEL_KEYS,
+    NAME_KEYS,
+    BrokenObject,
+    JsonArray,
+    JsonContainer,
+    JsonObject,
+    Member,
+    scan,
+)
+from pegmend.rawoutput.prose import remaining_prose
+from pegmend.turn import ToolCall, Turn
+
+_CALL_ARGUMENT_KEYS = ("parameters", "arguments")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f]")
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
+_OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
+
+
+def read(text: str, tools: Collection[str], *, truncated: bool = False) -> Turn:
+    """Return the calls of `text` and the prose around them; see `rawoutput.read` for the rest."""
+    reading = _Reading(text, tools)
+    for found in scan(text):
+        if isinstance(found, BrokenObject):
+            reading.broken.append(found)
+        else:
+            reading.add(found)
+    return reading.turn(truncated=truncated)
+
+
+class _Problem(Exception):
+    """Something that only looks like a call, and the error that it is if it stands where calls stand."""
+
+    def __init__(self, kind: type[TurnError], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """An object that is shaped like a call: the name and the place of the arguments, if there are any."""
+
+    name: str
+    arguments: Member | None
+
+
+class _Reading:
+    """What has been read of one text so far."""
+
+    def __init__(self, text: str, tools: Collection[str]) -> None:
+        self.text = text
+        self.tools = tools
+        self.calls: list[ToolCall] = []
+        self.spans: list[tuple[int, int]] = []
+        self.doubts: list[TurnError] = []
+        self.broken: list[BrokenObject] = []
+
+    def add(self, value: JsonContainer) -> None:
+        """Take one complete JSON value: its calls, or nothing where it is only text."""
+        try:
+            calls = self._calls_of(value)
+        except _Problem as problem:
+            raise self._error(problem.kind, problem.message) from None
+        if calls:
+            self.calls.extend(calls)
+            self.spans.append((value.start, value.end))
+
+    def turn(self, *, truncated: bool) -> Turn:
+        """Return the turn, now that the whole text is read."""
+        fragment = self._unfinished_call(truncated=truncated)
+        if not self.calls:
+            self._refuse_other_notation(self.text)
+            return Turn(content=self.text)
+        if self.doubts:
+            raise self.doubts[0]
+        if fragment is not None:
+            self.spans.append((fragment, len(self.text)))
+        prose = remaining_prose(self.text, self.spans)
+        self._refuse_other_notation(prose)
+        return Turn(tuple(self.calls), prose)
+
+    def _calls_of(self, value: JsonContainer) -> list[ToolCall]:
+        if isinstance(value, JsonArray):
+            calls = [self._call(item) for item in value.items if isinstance(item, JsonObject)]
+        else:
+            calls = [self._call(value)]
+        found = [call for call in calls if call is not None]
+        if not found:
+            self._refuse_calls_inside(value)
+        elif isinstance(value, JsonArray) and len(found) < len(value.items) + value.others:
+            raise _Problem(Ambiguous, "A JSON array holds tool calls and other values, so it may be data.")
+        return found
+
+    def _refuse_calls_inside(self, value: JsonContainer) -> None:
+        """Raise where a call stands deep in a JSON value that is none itself: it may be a call or an example."""
+        for inner in _objects_below(value):
+            shape = self._shape(inner)
+            if shape is not None and shape.name in self.tools:
+                raise _Problem(Ambiguous, f"A call to {shape.name!r} stands inside a JSON value that is not a call.")
+
+    def _call(self, value: JsonObject) -> ToolCall | None:
+        """Return the call that this object is, None where it is just an object."""
+        shape = self._shape(value)
+        if shape is None:
+            return None
+        if shape.name in self.tools:
+            return ToolCall(shape.name, self._arguments(shape))
+        undeclared = self._undeclared(shape.name)
+        if shape.arguments is not None:
+            raise undeclared
+        self.doubts.append(undeclared)
+        return None
+
+    def _shape(self, value: JsonObject) -> _Shape | None:
+        members = value.members
+        arguments = [members[key] for key in _CALL_ARGUMENT_KEYS if key in members]
+        wrapped = members.get("function")
+        if wrapped is not None and "name" not in members and isinstance(wrapped.value, JsonObject):
+            if arguments or value.repeated:
+                raise _Problem(Ambiguous, "A wrapped call has its name or its arguments twice.")
+            return self._shape(wrapped.value)
+        key = "name" if "name" in members else "function"
+        name = self._name(value, key)
+        if name is None:
+            self._doubt_other_keys(value)
+            return None
+        if name in self.tools:
+            if value.repeated or len(arguments) > 1:
+                raise _Problem(Ambiguous, f"A call to {name!r} has its name or its arguments twice.")
+            if not arguments and value.size > 1 + len(LABEL_KEYS & members.keys()):
+                raise _Problem(Ambiguous, f"An object names the tool {name!r} but has no arguments of its own.")
+        return _Shape(name, arguments[0] if arguments else None)
+
+    def _doubt_other_keys(self, value: JsonObject) -> None:
+        """Note a declared tool under a key that no template of this family writes; with arguments, raise."""
+        for key in sorted(NAME_KEYS & value.members.keys()):
+            name = self._name(value, key)
+            if name not in self.tools:
+                continue
+            problem = _Problem(Ambiguous, f"An object names the tool {name!r} by the key {key!r}.")
+            if not ARGUMENT_KEYS.isdisjoint(value.members):
+                raise problem
+            self.doubts.append(self._error(problem.kind, problem.message))
+
+    def _name(self, value: JsonObject, key: str) -> str | None:
+        member = value.members.get(key)
+        if member is None or self.text[member.start] != '"':
+            return None
+        return _decoded(self.text[member.start : member.end])
+
+    def _arguments(self, shape: _Shape) -> str:
+        """Return the arguments as the text of a JSON object: the model's own, where that is one."""
+        if shape.arguments is None:
+            return "{}"
+        written = self.text[shape.arguments.start : shape.arguments.end]
+        if written == "null":
+            return "{}"
+        if written[0] == "{":
+            return _with_escaped_controls(written)
+        if written[0] == '"' and (unwrapped := _object_in_string(written)) is not None:
+            return unwrapped
+        raise _Problem(Unparseable, f"The arguments of a call to {shape.name!r} are not a JSON object.")
+
+    def _unfinished_call(self, *, truncated: bool) -> int | None:
+        """Return where a call begins that the engine cut. Raises for any other broken call."""
+        for index, broken in enumerate(self.broken):
+            last = index == len(self.broken) - 1
+            if not self.calls and not self._looks_like_call(broken):
+                continue
+            if broken.cut and last and truncated:
+                return broken.start
+            how = "ends before it is complete" if broken.cut else f"is not valid JSON at character {broken.end}"
+            raise self._error(Unparseable, f"A tool call that begins at character {broken.start} {how}.")
+        return None
+
+    def _looks_like_call(self, broken: BrokenObject) -> bool:
+        """Whether an object that does not parse was going to be a call, in a text that holds no other."""
+        if broken.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(broken.members):
+            return True
+        names = {key: member for key, member in broken.members.items() if key in NAME_KEYS}
+        written = {self.text[member.start : member.end] for member in names.values()}
+        if any(text.startswith('"') and _decoded(text) in self.tools for text in written):
+            return True
+        return broken.cut and broken.open_key in NAME_KEYS
+
+    def _refuse_other_notation(self, prose: str) -> None:
+        """Raise where the text outside JSON names a declared tool in the manner of a call."""
+        declared = re.compile(rf"\W(?:{'|'.join(map(re.escape, self.tools))})\W")
+        for attempt in _OTHER_NOTATION.finditer(prose):
+            if declared.search(prose, attempt.end(), attempt.end() + 200):
+                raise self._error(Unparseable, "Something like a tool call is not valid JSON.")
+
+    def _undeclared(self, name: str) -> TurnError:
+        declared = ", ".join(sorted(self.tools)[:20])
+        return self._error(
+            Undeclared, f"The model called {name!r}, which the request does not allow it to call (allowed: {declared})."
+        )
+
+    def _error(self, kind: type[TurnError], what: str) -> TurnError:
+        message = f"{what} None of the calls is delivered. The model's text stands in raw_output."
+        return kind(message, raw_output=self.text, calls=self.calls)
+
+
+def _objects_below(value: JsonContainer) -> Iterator[JsonObject]:
+    """Yield every object of interest below `value`."""
+    waiting = [value]
+    while waiting:
+        container = waiting.pop()
+        if isinstance(container, JsonArray):
+            below = container.items
+        else:
+            if container is not value:
+                yield container
+            below = [*container.inner, *(member.value for member in container.members.values() if member.value)]
+        waiting.extend(below)
+
+
+def _decoded(string: str) -> str:
+    """Return the text of a JSON string that may hold raw control characters."""
+    text: str = json.loads(string, strict=False)
+    return text
+
+
+def _with_escaped_controls(written: str) -> str:
+    """Return valid JSON: control characters in strings, which the engine lets pass, are escaped."""
+    if not _CONTROL_CHARACTER.search(written):
+        return written
+    return _STRING.sub(lambda string: _CONTROL_CHARACTER.sub(_escape, string.group()), written)
+
+
+def _escape(control: re.Match[str]) -> str:
+    return json.dumps(control.group())[1:-1]
+
+
+def _object_in_string(string: str) -> str | None:
+    """Return the JSON object that a JSON string holds, None where it holds something else."""
+    text = _decoded(string).strip()
+    if not text:
+        return "{}"
+    try:
+        value = json.loads(text)
+        text.encode()  # an escaped half of a surrogate pair may have become a character that no body can hold
+    except (ValueError, RecursionError):
+        return None
+    return text if isinstance(value, dict) else None

@@ -1,0 +1,38 @@
+"""Which traffic is pegmend's: the configured upstreams, and the chat paths on them."""
+
+import re
+from dataclasses import dataclass
+
+DEFAULT = (
+    "localhost:12434",
+    "127.0.0.1:12434",
+    "[::1]:12434",
+    # Docker's names for the model runner and for the host, as containers see them.
+    "model-runner.docker.internal:80",
+    "host.docker.internal:12434",
+)
+
+# Docker Model Runner's routes with and without the backend's name, OpenAI's, and llama-server's own without a version.
+_CHAT_PATH = re.compile(r"(?:/engines/[^/?]+/v1|/engines/v1|/v1)?/chat/completions/?(?:\?|\Z)")
+_SPEC = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>[0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The address of an engine. Compare `host` in lower case."""
+
+    host: str
+    port: int
+
+
+def parse_upstream(spec: str) -> Upstream:
+    """Return the upstream that `spec` (`host:port`, `[::1]:port`) names. Raises ValueError with what is wrong."""
+    found = _SPEC.fullmatch(spec.strip())
+    if found is None or not 0 < int(found["port"]) < 65536:
+        raise ValueError(f"{spec!r} is not an upstream: give HOST:PORT, for instance localhost:12434 or [::1]:12434")
+    return Upstream((found["ipv6"] or found["host"]).lower(), int(found["port"]))
+
+
+def is_chat_path(path: str) -> bool:
+    """Whether a request path (with its query) is that of chat completions."""
+    return _CHAT_PATH.match(path) is not None
