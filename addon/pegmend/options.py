@@ -8,10 +8,9 @@ from pathlib import Path
 
 from mitmproxy import ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
-from mitmproxy.proxy.mode_specs import ReverseMode
+from mitmproxy.proxy.mode_specs import ProxyMode, ReverseMode
 
-from pegmend import upstreams
-from pegmend.upstreams import Upstream, is_chat_path, parse_upstream
+from pegmend.upstreams import DEFAULT, Upstream, is_chat_path, parse_upstream
 
 CAPTURE_CHOICES = ("all", "repaired", "off")
 
@@ -26,7 +25,7 @@ class PegmendOptions:
         loader.add_option(
             "pegmend_upstreams",
             Sequence[str],
-            list(upstreams.DEFAULT),
+            list(DEFAULT),
             "Engines whose traffic is repaired and recorded, HOST:PORT each. The target of a reverse mode counts too.",
         )
         loader.add_option("pegmend_replay", bool, True, "Ask the engine again for the raw text of a failed turn.")
@@ -45,7 +44,7 @@ class PegmendOptions:
         """Check the values. Raises OptionsError with what is wrong."""
         if "pegmend_upstreams" in updated:
             try:
-                _parsed(tuple(ctx.options.pegmend_upstreams))
+                _upstreams(tuple(ctx.options.pegmend_upstreams), ())
             except ValueError as error:
                 raise exceptions.OptionsError(f"pegmend_upstreams: {error}.") from error
         for name in ("pegmend_replay_timeout_ms", "pegmend_capture_max_mb"):
@@ -69,15 +68,17 @@ class PegmendOptions:
 
 
 @lru_cache(maxsize=1)
-def _parsed(specs: tuple[str, ...]) -> frozenset[Upstream]:
-    return frozenset(map(parse_upstream, specs))
+def _upstreams(specs: tuple[str, ...], modes: tuple[str, ...]) -> frozenset[Upstream]:
+    """Return the engines that the options name; the targets of reverse modes are among them."""
+    parsed_modes = (ProxyMode.parse(mode) for mode in modes)
+    targets = (Upstream.at(*mode.address) for mode in parsed_modes if isinstance(mode, ReverseMode))
+    return frozenset([*map(parse_upstream, specs), *targets])
 
 
 def is_upstream(flow: http.HTTPFlow) -> bool:
     """Whether a flow goes to one of the engines."""
-    if isinstance(flow.client_conn.proxy_mode, ReverseMode):
-        return True
-    return Upstream(flow.request.host.lower(), flow.request.port) in _parsed(tuple(ctx.options.pegmend_upstreams))
+    upstreams = _upstreams(tuple(ctx.options.pegmend_upstreams), tuple(ctx.options.mode))
+    return Upstream.at(flow.request.host, flow.request.port) in upstreams
 
 
 def is_chat(flow: http.HTTPFlow) -> bool:

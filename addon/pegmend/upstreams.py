@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 DEFAULT = (
     "localhost:12434",
-    "127.0.0.1:12434",
-    "[::1]:12434",
     # Docker's names for the model runner and for the host, as containers see them.
     "model-runner.docker.internal:80",
     "host.docker.internal:12434",
@@ -15,14 +13,21 @@ DEFAULT = (
 # Docker Model Runner's routes with and without the backend's name, OpenAI's, and llama-server's own without a version.
 _CHAT_PATH = re.compile(r"(?:/engines/[^/?]+/v1|/engines/v1|/v1)?/chat/completions/?(?:\?|\Z)")
 _SPEC = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>[0-9]{1,5})")
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The address of an engine. Compare `host` in lower case."""
+    """The address of an engine; the names of the loopback interface are one."""
 
     host: str
     port: int
+
+    @classmethod
+    def at(cls, host: str, port: int) -> "Upstream":
+        """Return the upstream at an address in any spelling."""
+        lowered = host.lower()
+        return cls("localhost" if lowered in _LOOPBACK_NAMES else lowered, port)
 
 
 def parse_upstream(spec: str) -> Upstream:
@@ -30,7 +35,7 @@ def parse_upstream(spec: str) -> Upstream:
     found = _SPEC.fullmatch(spec.strip())
     if found is None or not 0 < int(found["port"]) < 65536:
         raise ValueError(f"{spec!r} is not an upstream: give HOST:PORT, for instance localhost:12434 or [::1]:12434")
-    return Upstream((found["ipv6"] or found["host"]).lower(), int(found["port"]))
+    return Upstream.at(found["ipv6"] or found["host"], int(found["port"]))
 
 
 def is_chat_path(path: str) -> bool:

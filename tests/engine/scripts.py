@@ -107,5 +107,6 @@ SCRIPTS: dict[str, list[str]] = {
     "broken": [_A + '; {"name": "write_file", "parameters": {"path": "b.txt", "content": "say "hi" to all"}}'],
     "cut": [_A + '; {"name": "write_file", "parameters": {"path": "logs/lo'],
     "undeclared": [_A + "; " + call("delete_all", path="/")],
-    "required-prose": ["I would rather not.}"],
+    "braces": ["The set {a, b} has two members."],
+    "json-answer": ['{"name": "Rex", "age": 3} is my dog.'],
 }

@@ -1,0 +1,1 @@
+"""Scripts to run from the command line."""

@@ -1,0 +1,1 @@
+"""Tests of the core, which knows nothing of mitmproxy."""
