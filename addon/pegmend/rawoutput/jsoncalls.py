@@ -37,7 +37,7 @@ def read(text: str, tools: Collection[str], *, truncated: bool = False) -> Turn:
     reading = _Reading(text, tools)
     for found in scan(text):
         if isinstance(found, BrokenObject):
-            reading.broken.append(found)
+            reading.note_broken(found)
         else:
             reading.add(found)
     return reading.turn(truncated=truncated)
@@ -68,8 +68,11 @@ class _Reading:
         self.tools = tools
         self.calls: list[ToolCall] = []
         self.spans: list[tuple[int, int]] = []
-        self.doubts: list[TurnError] = []
-        self.broken: list[BrokenObject] = []
+        # Each of these stands for all of its kind: hostile text can hold millions.
+        self.doubt: TurnError | None = None
+        self.first_broken: BrokenObject | None = None
+        self.first_broken_call: BrokenObject | None = None
+        self.last_broken: BrokenObject | None = None
 
     def add(self, value: JsonContainer) -> None:
         """Take one complete JSON value: its calls, or nothing where it is only text."""
@@ -81,14 +84,21 @@ class _Reading:
             self.calls.extend(calls)
             self.spans.append((value.start, value.end))
 
+    def note_broken(self, broken: BrokenObject) -> None:
+        """Take an object that does not parse."""
+        self.first_broken = self.first_broken or broken
+        if self.first_broken_call is None and self._looks_like_call(broken):
+            self.first_broken_call = broken
+        self.last_broken = broken
+
     def turn(self, *, truncated: bool) -> Turn:
         """Return the turn, now that the whole text is read."""
         fragment = self._unfinished_call(truncated=truncated)
         if not self.calls:
             self._refuse_other_notation(self.text)
             return Turn(content=self.text)
-        if self.doubts:
-            raise self.doubts[0]
+        if self.doubt is not None:
+            raise self.doubt
         if fragment is not None:
             self.spans.append((fragment, len(self.text)))
         prose = remaining_prose(self.text, self.spans)
@@ -124,7 +134,7 @@ class _Reading:
         undeclared = self._undeclared(shape.name)
         if shape.arguments is not None:
             raise undeclared
-        self.doubts.append(undeclared)
+        self.doubt = self.doubt or undeclared
         return None
 
     def _shape(self, value: JsonObject) -> _Shape | None:
@@ -156,7 +166,7 @@ class _Reading:
             problem = _Problem(Ambiguous, f"An object names the tool {name!r} by the key {key!r}.")
             if not ARGUMENT_KEYS.isdisjoint(value.members):
                 raise problem
-            self.doubts.append(self._error(problem.kind, problem.message))
+            self.doubt = self.doubt or self._error(problem.kind, problem.message)
 
     def _name(self, value: JsonObject, key: str) -> str | None:
         member = value.members.get(key)
@@ -179,15 +189,14 @@ class _Reading:
 
     def _unfinished_call(self, *, truncated: bool) -> int | None:
         """Return where a call begins that the engine cut. Raises for any other broken call."""
-        for index, broken in enumerate(self.broken):
-            last = index == len(self.broken) - 1
-            if not self.calls and not self._looks_like_call(broken):
-                continue
-            if broken.cut and last and truncated:
-                return broken.start
-            how = "ends before it is complete" if broken.cut else f"is not valid JSON at character {broken.end}"
-            raise self._error(Unparseable, f"A tool call that begins at character {broken.start} {how}.")
-        return None
+        # Beside calls any broken object may be one; in a text without calls it has to look like one.
+        broken = self.first_broken if self.calls else self.first_broken_call
+        if broken is None:
+            return None
+        if broken.cut and truncated and broken is self.last_broken:
+            return broken.start
+        how = "ends before it is complete" if broken.cut else f"is not valid JSON at character {broken.end}"
+        raise self._error(Unparseable, f"A tool call that begins at character {broken.start} {how}.")
 
     def _looks_like_call(self, broken: BrokenObject) -> bool:
         """Whether an object that does not parse was going to be a call, in a text that holds no other."""

@@ -13,7 +13,7 @@ strings, and, one level up, text between values.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name"})
 """Members whose value can name the tool."""
@@ -29,8 +29,14 @@ MAX_DEPTH = 1000
 
 _CALL_KEYS = NAME_KEYS | ARGUMENT_KEYS
 _KEYS = _CALL_KEYS | LABEL_KEYS
-_WHITESPACE = re.compile(r"[ \t\r\n]*+")
-_STRING_BODY = re.compile(r'"[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+')
+_STRING_BODY = r'[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+'
+_STRING = re.compile(f'"{_STRING_BODY}"')
+_KEY = re.compile(rf'"({_STRING_BODY})"[ \t\r\n]*+:[ \t\r\n]*+')
+# As much of a key as there is: where a key fails, its end is the place of the failure.
+_PART_OF_KEY = re.compile(rf'(?:"{_STRING_BODY}(?:"[ \t\r\n]*+)?)?')
+_PART_OF_STRING = re.compile(f'"{_STRING_BODY}')
+_AFTER_OPENING = re.compile(r"[{\[][ \t\r\n]*+")
+_AFTER_VALUE = re.compile(r"[ \t\r\n]*+(?:([\]}])|,[ \t\r\n]*+)?")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null")
 # What may be left of a text that was cut inside a token: part of a literal, a number or an escape.
 _CUT_TOKEN = re.compile(r"(?:[a-z]{0,4}|[-+.eE0-9]{0,40}|\\(?:u[0-9a-fA-F]{0,3})?)\Z")
@@ -48,30 +54,35 @@ class Member:
     value: "JsonContainer | None"
 
 
-@dataclass(slots=True)
 class JsonObject:
     """An object that can be a call, or that holds such an object.
 
     `members` are those with one of the keys above, `size` counts all of them, `repeated` tells that a key stands
-    twice. `inner` are the containers of interest below any other key.
+    twice. `inner` are the containers of interest below any other key. `open_key` is the key of the latest value.
     """
 
-    start: int
-    end: int = -1
-    members: dict[str, Member] = field(default_factory=dict)
-    size: int = 0
-    repeated: bool = False
-    inner: list["JsonContainer"] = field(default_factory=list)
+    __slots__ = ("end", "inner", "members", "open_key", "repeated", "size", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = -1
+        self.members: dict[str, Member] = {}
+        self.size = 0
+        self.repeated = False
+        self.inner: list[JsonContainer] = []
+        self.open_key: str | None = None
 
 
-@dataclass(slots=True)
 class JsonArray:
     """An array that holds containers of interest (`items`); `others` counts its other elements."""
 
-    start: int
-    end: int = -1
-    items: list["JsonContainer"] = field(default_factory=list)
-    others: int = 0
+    __slots__ = ("end", "items", "others", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.end = -1
+        self.items: list[JsonContainer] = []
+        self.others = 0
 
 
 JsonContainer = JsonObject | JsonArray
@@ -102,21 +113,10 @@ def scan(text: str) -> Iterator[Found]:
         yield from found
 
 
-class _Frame:
-    """A container that is still open."""
-
-    __slots__ = ("container", "key")
-
-    def __init__(self, container: JsonContainer) -> None:
-        self.container = container
-        self.key = ""
-
-
 class _Failure(Exception):
     """The text from `position` on cannot continue the value."""
 
     def __init__(self, position: int) -> None:
-        super().__init__(position)
         self.position = position
 
 
@@ -126,7 +126,7 @@ class _Value:
     def __init__(self, text: str, start: int) -> None:
         self.text = text
         self.position = start
-        self.stack: list[_Frame] = []
+        self.stack: list[JsonContainer] = []
 
     def read(self) -> tuple[list[Found], int]:
         """Return what was found and the place to go on from."""
@@ -134,113 +134,83 @@ class _Value:
             outermost = self._read()
         except _Failure as failure:
             return self._broken(failure.position), failure.position
-        interesting = _is_interesting(outermost)
-        return ([outermost] if interesting else []), self.position
+        return ([outermost] if _is_interesting(outermost) else []), self.position
 
     def _read(self) -> JsonContainer:
-        while True:
-            closed = self._read_until_closed()
-            while True:
-                self.stack.pop()
-                if not self.stack:
-                    return closed
-                self._attach(closed.start, closed)
-                if self._goes_on():
-                    break
-                closed = self._close()
-
-    def _read_until_closed(self) -> JsonContainer:
-        """Read values, and the beginnings of containers, until one container is complete."""
+        """Read up to the end of the outermost container."""
         text = self.text
+        stack = self.stack
         while True:
             start = self.position
             first = text[start : start + 1]
             if first == "{" or first == "[":
-                if self._open(first):
-                    return self._close()
-                continue
-            if first == '"':
-                self.position = self._string_end(start)
-            elif scalar := _SCALAR.match(text, start):
-                self.position = scalar.end()
+                if not self._open(first):
+                    continue
+            elif string_or_scalar := (_STRING if first == '"' else _SCALAR).match(text, start):
+                self.position = string_or_scalar.end()
+                self._attach(start, None)
+                if self._goes_on():
+                    continue
             else:
-                raise _Failure(start)
-            self._attach(start, None)
-            if not self._goes_on():
-                return self._close()
+                part = _PART_OF_STRING.match(text, start)
+                raise _Failure(part.end() if part else start)
+            while True:
+                closed = stack.pop()
+                closed.end = self.position
+                if not stack:
+                    return closed
+                self._attach(closed.start, closed if _is_interesting(closed) else None)
+                if self._goes_on():
+                    break
 
     def _open(self, bracket: str) -> bool:
-        """Enter a container; whether it is empty."""
+        """Enter a container; whether it is empty, and so at its end already."""
         if len(self.stack) == MAX_DEPTH:
             raise _Failure(self.position)
         is_object = bracket == "{"
-        self.stack.append(_Frame(JsonObject(self.position) if is_object else JsonArray(self.position)))
-        self.position += 1
-        self._skip_whitespace()
+        self.stack.append(JsonObject(self.position) if is_object else JsonArray(self.position))
+        inside = _AFTER_OPENING.match(self.text, self.position)
+        assert inside is not None
+        self.position = inside.end()
         if self.text[self.position : self.position + 1] == ("}" if is_object else "]"):
+            self.position += 1
             return True
         if is_object:
             self._read_key()
         return False
 
-    def _close(self) -> JsonContainer:
-        """Leave the innermost container at its closing bracket."""
-        self.position += 1
-        container = self.stack[-1].container
-        container.end = self.position
-        return container
-
     def _goes_on(self) -> bool:
-        """After a value: whether another one follows in the same container. Otherwise its end is reached."""
-        self._skip_whitespace()
-        in_object = isinstance(self.stack[-1].container, JsonObject)
-        following = self.text[self.position : self.position + 1]
-        if following == ",":
-            self.position += 1
-            self._skip_whitespace()
-            if in_object:
-                self._read_key()
-            return True
-        if following == ("}" if in_object else "]"):
+        """After a value: whether another one follows in the same container, whose end is reached otherwise."""
+        after = _AFTER_VALUE.match(self.text, self.position)
+        assert after is not None
+        self.position = after.end()
+        in_object = isinstance(self.stack[-1], JsonObject)
+        if bracket := after[1]:
+            if bracket != ("}" if in_object else "]"):
+                raise _Failure(self.position - 1)
             return False
-        raise _Failure(self.position)
+        if after[0].find(",") < 0:
+            raise _Failure(self.position)
+        if in_object:
+            self._read_key()
+        return True
 
     def _read_key(self) -> None:
-        self.stack[-1].key = ""
-        start = self.position
-        if self.text[start : start + 1] != '"':
-            raise _Failure(start)
-        end = self._string_end(start)
-        key = self.text[start + 1 : end - 1]
-        if "\\" in key:
-            key = json.loads(f'"{key}"', strict=False)
-        self.position = end
-        self._skip_whitespace()
-        if self.text[self.position : self.position + 1] != ":":
-            raise _Failure(self.position)
-        self.position += 1
-        self._skip_whitespace()
-        self.stack[-1].key = key
-
-    def _string_end(self, start: int) -> int:
-        body = _STRING_BODY.match(self.text, start)
-        assert body is not None  # the caller saw the quote
-        end = body.end()
-        if self.text[end : end + 1] != '"':
-            raise _Failure(end)
-        return end + 1
-
-    def _skip_whitespace(self) -> None:
-        space = _WHITESPACE.match(self.text, self.position)
-        assert space is not None  # matches the empty string too
-        self.position = space.end()
+        innermost = self.stack[-1]
+        assert isinstance(innermost, JsonObject)
+        found = _KEY.match(self.text, self.position)
+        if found is None:
+            innermost.open_key = None
+            part = _PART_OF_KEY.match(self.text, self.position)
+            assert part is not None
+            raise _Failure(part.end())
+        key = found[1]
+        innermost.open_key = json.loads(f'"{key}"', strict=False) if "\\" in key else key
+        self.position = found.end()
 
     def _attach(self, start: int, value: JsonContainer | None) -> None:
         """Put a complete value, which ends at the present position, into the innermost container."""
-        frame = self.stack[-1]
-        container = frame.container
-        if value is not None and not _is_interesting(value):
-            value = None
+        container = self.stack[-1]
         if isinstance(container, JsonArray):
             if value is None:
                 container.others += 1
@@ -248,22 +218,22 @@ class _Value:
                 container.items.append(value)
             return
         container.size += 1
-        if frame.key in _KEYS:
-            container.repeated |= frame.key in container.members
-            container.members[frame.key] = Member(start, self.position, value)
+        key = container.open_key
+        if key in _KEYS:
+            container.repeated |= key in container.members
+            container.members[key] = Member(start, self.position, value)
         elif value is not None:
             container.inner.append(value)
 
     def _broken(self, position: int) -> list[Found]:
         """What is left of a value that failed: complete elements of open arrays, and the outermost open object."""
         found: list[Found] = []
-        for frame in self.stack:
-            container = frame.container
+        for container in self.stack:
             if isinstance(container, JsonArray):
                 found.extend(container.items)
                 continue
             cut = _CUT_TOKEN.match(self.text, position) is not None
-            found.append(BrokenObject(container.start, position, cut, container.members, frame.key or None))
+            found.append(BrokenObject(container.start, position, cut, container.members, container.open_key))
             break
         return found
 

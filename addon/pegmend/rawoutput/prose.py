@@ -8,12 +8,12 @@ _EDGE_SIGNS = " \t\r\n;,"
 # or bullet at the start of a line, the token that Llama puts before calls. Only the last characters are looked at.
 _BEFORE_CALL = re.compile(
     r"""
-      \[
-    | (?P<fence>```(?=[\w+-]{0,20}\Z) | `(?=\Z)) [\w+-]*+
-    | (?:^|(?<=\n)) [ \t]*+ (?:[0-9]{1,4}[.)] | [-*•])
-    | <\|python_tag\|>
-    """
-    r"\Z",
+    (?: \[
+      | (?P<fence>```(?=[\w+-]{0,20}\Z) | `(?=\Z)) [\w+-]*+
+      | (?:^|(?<=\n)) [ \t]*+ (?:[0-9]{1,4}[.)] | [-*•])
+      | <\|python_tag\|>
+    ) \Z
+    """,
     re.VERBOSE,
 )
 _AFTER_CALL = re.compile(r"\]|(?P<fence>```|`)|<\|eo[mt]_id\|>")
