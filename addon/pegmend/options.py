@@ -47,6 +47,10 @@ class PegmendOptions:
                 _upstreams(tuple(ctx.options.pegmend_upstreams), ())
             except ValueError as error:
                 raise exceptions.OptionsError(f"pegmend_upstreams: {error}.") from error
+        if "pegmend_capture" in updated and ctx.options.pegmend_capture not in CAPTURE_CHOICES:
+            # mitmproxy does not check the choices of an option that was set before the script was loaded.
+            choices = ", ".join(CAPTURE_CHOICES)
+            raise exceptions.OptionsError(f"pegmend_capture is {ctx.options.pegmend_capture!r}: give one of {choices}.")
         for name in ("pegmend_replay_timeout_ms", "pegmend_capture_max_mb"):
             if name in updated and getattr(ctx.options, name) <= 0:
                 raise exceptions.OptionsError(f"{name} must be greater than 0, not {getattr(ctx.options, name)}.")
@@ -82,8 +86,9 @@ def is_upstream(flow: http.HTTPFlow) -> bool:
 
 
 def is_chat(flow: http.HTTPFlow) -> bool:
-    """Whether a flow is a chat completion on one of the engines."""
-    return flow.request.method == "POST" and is_chat_path(flow.request.path) and is_upstream(flow)
+    """Whether a flow is a chat completion on one of the engines; in a flow file any address is one."""
+    is_chat_request = flow.request.method == "POST" and is_chat_path(flow.request.path)
+    return is_chat_request and (not flow.live or is_upstream(flow))
 
 
 def capture_dir() -> Path:

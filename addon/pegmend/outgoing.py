@@ -7,7 +7,7 @@ from mitmproxy import ctx, http
 
 from pegmend.dialects.openai_chat import ChatRequest
 from pegmend.options import is_chat
-from pegmend.record import record_of
+from pegmend.record import forget_record, record_of
 
 logger = logging.getLogger(__name__)
 
@@ -20,14 +20,18 @@ class Outgoing:
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Splice a seed into the body; an error leaves the request as it is."""
-        if not flow.live or not ctx.options.pegmend_pin_seed or not is_chat(flow):
+        if not flow.live or not is_chat(flow):
+            return
+        forget_record(flow)
+        if not ctx.options.pegmend_pin_seed:
             return
         try:
-            self._pin_seed(flow.request, record_of(flow))
+            self._pin_seed(flow)
         except Exception:
             logger.exception("pegmend: the request goes on as it is.")
 
-    def _pin_seed(self, request: http.Request, record: dict[str, object]) -> None:
+    def _pin_seed(self, flow: http.HTTPFlow) -> None:
+        request = flow.request
         body = request.raw_content
         # A body in another encoding is not the engine's JSON, and one without that word declares no tools.
         if not body or _TOOLS_KEY not in body or "content-encoding" in request.headers:
@@ -38,7 +42,7 @@ class Outgoing:
         seed = secrets.randbits(_SEED_BITS)
         request.raw_content = with_seed(body, seed)
         request.headers["content-length"] = str(len(request.raw_content))
-        record["seed"] = seed
+        record_of(flow)["seed"] = seed
 
 
 def with_seed(body: bytes, seed: int) -> bytes:

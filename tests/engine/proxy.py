@@ -34,33 +34,39 @@ class Proxy:
         *,
         options: Sequence[str] = (),
         with_addon: bool = True,
+        command: Sequence[str] = (),
+        regular_port: int = 0,
+        reverse_port: int = 0,
     ) -> None:
-        """`upstream` is an origin, `folder` takes captures, configuration and log, `options` are NAME=VALUE."""
-        self.regular_port = free_port()
-        self.reverse_port = free_port()
+        """`upstream` is an origin, `folder` takes captures, configuration and log, `options` are NAME=VALUE.
+
+        `command` stands in place of mitmdump and its modes; it has to listen on the two ports.
+        """
+        self.regular_port = regular_port or free_port()
+        self.reverse_port = reverse_port or free_port()
         self.captures = folder / "captures"
         self.log = folder / "mitmdump.log"
-        settings = [*options]
+        settings = dict(option.split("=", 1) for option in options)
         if with_addon:
-            settings = [
-                f"pegmend_upstreams={upstream.removeprefix('http://')}",
-                f"pegmend_capture_dir={self.captures}",
-                *settings,
-            ]
-        command = [
-            *(mitmdump(), "--set", f"confdir={folder / 'conf'}"),
+            settings.setdefault("pegmend_upstreams", upstream.removeprefix("http://"))
+            settings.setdefault("pegmend_capture_dir", str(self.captures))
+        arguments = [*(command or self._mitmdump(upstream, with_addon)), "--set", f"confdir={folder / 'conf'}"]
+        for name, value in settings.items():
+            arguments += ["--set", f"{name}={value}"]
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                arguments, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+            )
+        self._wait_until_ready()
+
+    def _mitmdump(self, upstream: str, with_addon: bool) -> list[str]:
+        return [
+            mitmdump(),
             *("--mode", f"regular@127.0.0.1:{self.regular_port}"),
             *("--mode", f"reverse:{upstream}@127.0.0.1:{self.reverse_port}"),
             *(("-s", str(ADDON)) if with_addon else ()),
         ]
-        for setting in settings:
-            command += ["--set", setting]
-        folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, env={**os.environ, "PYTHONUNBUFFERED": "1"}
-            )
-        self._wait_until_ready()
 
     @property
     def regular(self) -> str:

@@ -1,0 +1,226 @@
+"""Records: what stands in them, how they are kept, and that reading them again gives the same repair."""
+
+import os
+import resource
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mitmproxy import http
+from mitmproxy.io import FlowReader, tnetstring
+
+from pegmend import capturefiles
+from pegmend.capturefiles import CaptureFiles
+from pegmend.cli import main
+from tests.conftest import CHAT_PATH, chat_request
+from tests.engine.canned import CannedUpstream, http_response, in_turn
+from tests.engine.proxy import ADDON, ROOT, Proxy, mitmdump
+from tests.engine.scripts import SCRIPTS
+
+CAPTURES = sorted((ROOT / "captures").glob("*.mitm"))
+
+
+def flows_of(path: Path) -> list[http.HTTPFlow]:
+    with path.open("rb") as stream:
+        return [flow for flow in FlowReader(stream).stream() if isinstance(flow, http.HTTPFlow)]
+
+
+def flows_in(folder: Path) -> list[http.HTTPFlow]:
+    return [flow for path in sorted(folder.iterdir()) for flow in flows_of(path)]
+
+
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
+def test_the_addon_repairs_a_capture_as_it_did_live(tmp_path: Path, capture: Path) -> None:
+    out = tmp_path / "out.mitm"
+    command = [mitmdump(), "-q", "-nr", str(capture), "-s", str(ADDON), "-w", str(out)]
+    subprocess.run([*command, "--set", f"confdir={tmp_path}"], check=True, timeout=60)
+    (live,) = flows_of(capture)
+    (again,) = flows_of(out)
+    assert live.response is not None
+    assert again.response is not None
+    assert again.response.get_state() | {"timestamp_end": 0} == live.response.get_state() | {"timestamp_end": 0}
+    assert again.metadata == live.metadata
+    assert ("x-pegmend" in live.response.headers) == (capture.stem != "single")
+
+
+def test_replay_command_tells_what_the_repair_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(ROOT / "captures" / "newline.mitm"), str(ROOT / "captures" / "single.mitm")]) == 0
+    shown = capsys.readouterr().out
+    assert "500 peg-native" in shown
+    assert "repaired: write_file, write_file" in shown
+    assert "as it is" in shown
+
+
+def test_replay_command_fails_where_something_stays_unrepaired(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", *map(str, CAPTURES)]) == 1
+    assert "error: tool_calls_undeclared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"no flow file", "damaged after flow 0"), (None, "No such file"), (b"2:{},2:{},", "damaged after flow 0")],
+)
+def test_replay_command_on_other_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "x.mitm"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["replay", str(path)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_replay_command_reads_a_damaged_file_up_to_the_damage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (ROOT / "captures" / "newline.mitm").read_bytes()
+    (tmp_path / "x.mitm").write_bytes(whole + whole[:500])
+    assert main(["replay", str(tmp_path / "x.mitm")]) == 2
+    shown = capsys.readouterr()
+    assert "repaired: write_file, write_file" in shown.out
+    assert "damaged after flow 1" in shown.err
+
+
+def test_a_repaired_flow_keeps_its_original(start_proxy: Callable[..., Proxy]) -> None:
+    proxy = start_proxy()
+    with proxy.client() as client:
+        response = client.post(
+            f"{CHAT_PATH}?api_key=secret1&x=1",
+            json=chat_request("newline"),
+            headers={"Authorization": "Bearer secret2", "X-Api-Key": "secret3", "Cookie": "secret4", "X-Monkey": "ok"},
+        )
+    (path,) = proxy.captures.iterdir()
+    (flow,) = flows_in(proxy.captures)
+    record = flow.metadata["pegmend"]
+    assert flow.response is not None
+    assert flow.response.content == response.content
+    assert record["original_status"] == 500
+    assert b"peg-native" in record["original_body"]
+    assert record["raw_output"] == SCRIPTS["newline"]
+    assert record["outcome"] == "repaired"
+    assert flow.marked
+    assert flow.comment == "pegmend: repaired; evidence=replay; calls=2"
+    assert b"secret" not in path.read_bytes()
+    assert flow.request.path.endswith("&x=1")
+    assert flow.request.headers["x-monkey"] == "ok"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(proxy.captures.stat().st_mode) == 0o700
+
+
+def test_every_exchange_with_the_engine_is_recorded(start_proxy: Callable[..., Proxy]) -> None:
+    proxy = start_proxy()
+    with proxy.client() as client:
+        healthy = client.post(CHAT_PATH, json=chat_request("single"))
+        models = client.get("/engines/llama.cpp/v1/models")
+        streamed = client.post(CHAT_PATH, json=chat_request("plain", stream=True))
+        refused = client.post(CHAT_PATH, content=b"{")
+    flows = flows_in(proxy.captures)
+    assert [flow.response.content for flow in flows if flow.response] == [
+        healthy.content, models.content, streamed.content, refused.content,
+    ]  # fmt: skip
+
+
+def test_exchanges_that_fail_are_recorded(start_proxy: Callable[..., Proxy]) -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nabc"
+    with CannedUpstream(in_turn(cut)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client, pytest.raises(httpx.RemoteProtocolError):
+            client.post(CHAT_PATH, json=chat_request("x"))
+    (flow,) = flows_in(proxy.captures)
+    assert flow.error is not None
+    assert flow.response is not None
+    assert flow.response.raw_content == b"abc"
+
+
+def test_exchanges_that_the_client_ends_are_recorded(start_proxy: Callable[..., Proxy]) -> None:
+    endless = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n"
+    with CannedUpstream(in_turn(endless)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with socket.create_connection(("127.0.0.1", proxy.reverse_port)) as connection:
+            connection.sendall(f"POST {CHAT_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+            received = b""
+            while b"abcde" not in received:
+                received += connection.recv(65536)
+        deadline = time.monotonic() + 10
+        while not proxy.captures.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.1)
+    (flow,) = flows_in(proxy.captures)
+    assert flow.error is not None
+    assert flow.response is not None
+    assert flow.response.raw_content == b"abcde"
+
+
+@pytest.mark.parametrize(("setting", "count"), [("repaired", 2), ("off", 0)])
+def test_recording_can_be_limited(start_proxy: Callable[..., Proxy], setting: str, count: int) -> None:
+    proxy = start_proxy(options=[f"pegmend_capture={setting}"])
+    with proxy.client() as client:
+        for script in ("single", "newline", "undeclared"):
+            client.post(CHAT_PATH, json=chat_request(script))
+    assert len(flows_in(proxy.captures) if proxy.captures.exists() else []) == count
+
+
+def test_traffic_goes_on_where_nothing_can_be_recorded(start_proxy: Callable[..., Proxy], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    proxy = start_proxy(options=[f"pegmend_capture_dir={tmp_path}/file/captures"])
+    with proxy.client() as client:
+        for _ in range(3):
+            response = client.post(CHAT_PATH, json=chat_request("newline"))
+            assert response.headers["x-pegmend"] == "repaired; evidence=replay; calls=2"
+    assert proxy.log_text().count("pegmend: cannot record in") == 1
+
+
+class TestCaptureFiles:
+    today = date(2026, 11, 30)
+
+    def test_one_file_a_day_and_by_size(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(capturefiles, "FILE_LIMIT", 10)
+        files = CaptureFiles(tmp_path / "a" / "b", 1000)
+        tomorrow = date(2026, 12, 1)
+        written = [(b"123456", self.today), (b"123456", self.today), (b"1", self.today), (b"1", tomorrow)]
+        names = [files.append(record, day).stem for record, day in written]
+        assert names == ["pegmend-2026-11-30", "pegmend-2026-11-30", "pegmend-2026-11-30.1", "pegmend-2026-12-01"]
+        assert CaptureFiles(tmp_path / "a" / "b", 1000).append(b"2", self.today).read_bytes() == b"12"
+
+    def test_the_oldest_go_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(capturefiles, "FILE_LIMIT", 10)
+        (tmp_path / "notes.mitm").write_bytes(b"x" * 1000)
+        files = CaptureFiles(tmp_path, 40)
+        for number in range(20):
+            path = files.append(b"%09d." % number, self.today)
+            os.utime(path, (number, number))
+            kept = sorted(tmp_path.glob("pegmend-*"), key=lambda path: path.stat().st_mtime)
+            assert sum(one.stat().st_size for one in kept) <= 40
+        assert [one.read_bytes() for one in kept] == [b"%09d." % number for number in range(16, 20)]
+        assert (tmp_path / "notes.mitm").exists()
+
+    def test_a_record_that_does_not_fit_on_the_disk_leaves_the_file_readable(self, tmp_path: Path) -> None:
+        files = CaptureFiles(tmp_path, 10**9)
+        path = files.append(b"5:whole,", self.today)
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                files.append(b"20:" + b"x" * 20 + b",", self.today)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        assert tnetstring.loads(path.read_bytes()) == b"whole"
+
+
+def test_records_hold_whole_flows_of_any_content(start_proxy: Callable[..., Proxy]) -> None:
+    body = bytes(range(256)) * 4
+    with CannedUpstream(in_turn(http_response(200, body))) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client:
+            client.post(CHAT_PATH, content=body)
+        proxy.stop()
+    (flow,) = flows_in(proxy.captures)
+    exchanged: list[Any] = [flow.request.raw_content, flow.response and flow.response.raw_content]
+    assert exchanged == [body, body]
