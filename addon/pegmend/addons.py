@@ -1,9 +1,14 @@
 """The addons, in the order in which a flow passes them."""
 
 from pegmend.capture import Capture
+from pegmend.logwatch import LogWatch
 from pegmend.options import PegmendOptions
 from pegmend.outgoing import Outgoing
 from pegmend.recovery import Recovery
+from pegmend.stream import StreamLayers
 
-addons = [PegmendOptions(), Outgoing(), Recovery(), Capture()]
-"""In the `response` hook, recovery comes before capture: what is recorded is what the client gets."""
+_log_watch = LogWatch()
+
+addons = [PegmendOptions(), StreamLayers(), Outgoing(), Recovery(_log_watch), _log_watch, Capture()]
+"""Recovery comes before the log watch, which then ends the request, and before capture, which records what the client
+gets."""

@@ -13,9 +13,7 @@ from pegmend.capturefiles import CaptureFiles
 from pegmend.failure import may_be_failure
 from pegmend.options import capture_dir, is_chat, is_upstream
 from pegmend.record import outcome_of, record_of
-
-BODY_LIMIT = 64 * 1024 * 1024
-"""Of a longer response only this much is recorded; it passes whole."""
+from pegmend.tap import BODY_LIMIT, Tap
 
 REDACTED = "[redacted by pegmend]"
 _SECRET_HEADER = re.compile(r"auth|cookie|token|secret|(?:^|[-_])key", re.IGNORECASE)
@@ -24,25 +22,10 @@ _SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:auth|token|secret|key|passwor
 logger = logging.getLogger(__name__)
 
 
-class _Tap:
-    """Keeps what flows through it, up to the limit, and changes nothing."""
-
-    def __init__(self) -> None:
-        self.chunks: list[bytes] = []
-        self.size = 0
-
-    def __call__(self, data: bytes) -> bytes:
-        self.size += len(data)
-        if self.size <= BODY_LIMIT:
-            self.chunks.append(data)
-        return data
-
-
 class Capture:
     """Lets responses pass as they arrive, and appends each finished exchange to a capture file."""
 
     def __init__(self) -> None:
-        self._taps: dict[str, _Tap] = {}
         self._files: CaptureFiles | None = None
         self._is_broken = False
 
@@ -59,8 +42,7 @@ class Capture:
         if is_chat(flow) and may_be_failure(flow.response.status_code):
             return
         if not flow.response.stream:
-            self._taps[flow.id] = tap = _Tap()
-            flow.response.stream = tap
+            flow.response.stream = Tap()
 
     def response(self, flow: http.HTTPFlow) -> None:
         """Record a finished exchange."""
@@ -71,15 +53,15 @@ class Capture:
         self._finish(flow)
 
     def _finish(self, flow: http.HTTPFlow) -> None:
-        tap = self._taps.pop(flow.id, None)
-        if not flow.live and flow.error is None and tap is None:
-            return  # read from a file
-        if tap is not None and flow.response is not None:
+        tap = flow.response.stream if flow.response is not None else None
+        if isinstance(tap, Tap):
+            assert flow.response is not None
             # The client has it already: this is for the record and for mitmproxy's own views.
-            flow.response.data.content = b"".join(tap.chunks)
-            if tap.size > BODY_LIMIT:
+            flow.response.data.content = tap.content()
+            if not tap.is_whole:
                 record_of(flow)["body_cut_at"] = BODY_LIMIT
-        if is_upstream(flow) and self._wants(flow):
+        # A flow that was read from a file is not live, and recorded already.
+        if flow.live and is_upstream(flow) and self._wants(flow):
             self._write(flow)
 
     def _wants(self, flow: http.HTTPFlow) -> bool:

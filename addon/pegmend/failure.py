@@ -11,7 +11,8 @@ import orjson
 _SENTENCE = re.compile(r"does not match the expected (\S+) format")
 # The sentence of builds from 2026-03 on: the text from the place where the parser gave up stands in the body.
 _OLD_SENTENCE = re.compile(r"Failed to parse input at pos (\d+): ", re.DOTALL)
-_OLD_FORMAT = "unnamed"
+UNNAMED_FORMAT = "unnamed"
+"""Stands for the format in failures that do not name it."""
 
 # llama-server answers 500; LM Studio passes the sentence on as 400, gateways wrap it in other 5xx.
 _STATUSES = frozenset({400, 500, 502, 503})
@@ -48,7 +49,7 @@ def find_failure(status: int, body: bytes) -> Failure | None:
         if found := _SENTENCE.search(message):
             return Failure(found[1], message)
         if _OLD_SENTENCE.search(message):
-            return Failure(_OLD_FORMAT, message)
+            return Failure(UNNAMED_FORMAT, message)
     return None
 
 

@@ -1,5 +1,6 @@
 """Reads capture files and says what the repair makes of the turns in them, without any engine."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,10 +9,13 @@ from mitmproxy import http
 from mitmproxy.exceptions import FlowReadException
 from mitmproxy.io import FlowReader
 
-from pegmend import repair
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
-from pegmend.failure import find_failure
-from pegmend.record import record_of, restore_original
+from pegmend.dialects.openai_stream import NotAStream
+from pegmend.gate import FailureGate
+from pegmend.record import recorded_entry, recorded_replay, restore_original
+from pegmend.recovery import failed_turn, failure_in
+from pegmend.repair import Repair, recover
+from pegmend.replay import ReplayFailed
 from pegmend.upstreams import is_chat_path
 
 
@@ -51,26 +55,24 @@ def review(file: Path) -> Iterator[ReviewedTurn]:
 
 def _review_flow(flow: http.HTTPFlow) -> ReviewedTurn:
     restore_original(flow)
-    response = flow.response
+    path, response = flow.request.path, flow.response
     if response is None:
-        return ReviewedTurn(flow.request.path, f"no response ({flow.error})", "", None)
-    failure = find_failure(response.status_code, response.get_content(strict=False) or b"")
+        return ReviewedTurn(path, "no response", str(flow.error or ""), None)
+    failure, gate = failure_in(response, response.get_content(strict=False) or b"")
     if failure is None:
-        return ReviewedTurn(flow.request.path, str(response.status_code), "as it is", None)
+        return ReviewedTurn(path, str(response.status_code), "as it is", None)
     engine = f"{response.status_code} {failure.format}"
     try:
-        repaired = _repair(flow)
-    except BadCompletion as error:
-        return ReviewedTurn(flow.request.path, engine, f"unrepaired: {error}", False)
+        repaired = _repair(flow, gate)
+    except (BadCompletion, NotAStream, ReplayFailed) as error:
+        return ReviewedTurn(path, engine, f"unrepaired: {error}", False)
     result = f"{repaired.outcome}: {', '.join(repaired.calls) or repaired.code or 'plain answer'}"
-    return ReviewedTurn(flow.request.path, engine, result, repaired.outcome == "repaired")
+    return ReviewedTurn(path, engine, result, repaired.outcome == "repaired")
 
 
-def _repair(flow: http.HTTPFlow) -> repair.Repair:
-    recorded: bytes | None = record_of(flow).get("replay_body")
-    if recorded is None:
-        raise BadCompletion("the capture holds no raw output")
-    request = ChatRequest.parse(flow.request.content or b"")
+def _repair(flow: http.HTTPFlow, gate: FailureGate | None) -> Repair:
+    request = ChatRequest.parse(flow.request.get_content(strict=False) or b"")
     if request is None:
         raise BadCompletion("the request is not a JSON object")
-    return repair.from_replay(request, recorded)
+    failed = failed_turn(request, gate, recorded_entry(flow))
+    return asyncio.run(recover(failed, recorded_replay(flow)))

@@ -10,9 +10,11 @@ from mitmproxy import ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.proxy.mode_specs import ProxyMode, ReverseMode
 
+from pegmend.logsource import source_of
 from pegmend.upstreams import DEFAULT, Upstream, is_chat_path, parse_upstream
 
 CAPTURE_CHOICES = ("all", "repaired", "off")
+INCOMPLETE_CHOICES = ("error", "deliver")
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,20 @@ class PegmendOptions:
             True,
             "Give requests with tools and without a seed a random one, so that the second run is the same generation.",
         )
+        loader.add_option(
+            "pegmend_log",
+            str,
+            "auto",
+            "The engine's log: auto, off, http (the engine's /logs), file:PATH, or command:COMMAND that prints it.",
+        )
+        loader.add_option("pegmend_log_wait_ms", int, 500, "How long to wait for the log after a failure.")
+        loader.add_option(
+            "pegmend_incomplete",
+            str,
+            "error",
+            "Calls that are known only from the end of the log's text: an error, or deliver them all the same.",
+            choices=INCOMPLETE_CHOICES,
+        )
         loader.add_option("pegmend_capture", str, "all", "What to record.", choices=CAPTURE_CHOICES)
         loader.add_option("pegmend_capture_dir", str, "~/.pegmend/captures", "Where to record.")
         loader.add_option("pegmend_capture_max_mb", int, 1024, "How much to keep; the oldest files go first.")
@@ -47,11 +63,17 @@ class PegmendOptions:
                 _upstreams(tuple(ctx.options.pegmend_upstreams), ())
             except ValueError as error:
                 raise exceptions.OptionsError(f"pegmend_upstreams: {error}.") from error
-        if "pegmend_capture" in updated and ctx.options.pegmend_capture not in CAPTURE_CHOICES:
+        for name, choices in (("pegmend_capture", CAPTURE_CHOICES), ("pegmend_incomplete", INCOMPLETE_CHOICES)):
             # mitmproxy does not check the choices of an option that was set before the script was loaded.
-            choices = ", ".join(CAPTURE_CHOICES)
-            raise exceptions.OptionsError(f"pegmend_capture is {ctx.options.pegmend_capture!r}: give one of {choices}.")
-        for name in ("pegmend_replay_timeout_ms", "pegmend_capture_max_mb"):
+            value = getattr(ctx.options, name)
+            if name in updated and value not in choices:
+                raise exceptions.OptionsError(f"{name} is {value!r}: give one of {', '.join(choices)}.")
+        if "pegmend_log" in updated:
+            try:
+                source_of(ctx.options.pegmend_log, "http://localhost", is_model_runner=False)
+            except ValueError as error:
+                raise exceptions.OptionsError(f"pegmend_log: {error}.") from error
+        for name in ("pegmend_replay_timeout_ms", "pegmend_log_wait_ms", "pegmend_capture_max_mb"):
             if name in updated and getattr(ctx.options, name) <= 0:
                 raise exceptions.OptionsError(f"{name} must be greater than 0, not {getattr(ctx.options, name)}.")
 

@@ -1,15 +1,21 @@
-"""What a flow's metadata says about pegmend: how the response was, what the replay said, what was done.
+"""What a flow's metadata says about pegmend: how the response was, what the evidence said, what was done.
 
 It stands under the key "pegmend" in the metadata of a flow and goes into flow files. Only strings without lone
 surrogates, bytes, numbers, lists and dictionaries may stand in it: mitmproxy cannot write a flow otherwise.
 """
 
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
 
 from mitmproxy import http
 
+from pegmend.enginelog import FailureEntry
+from pegmend.replay import ReplayFailed
+
 KEY = "pegmend"
+JSON = "application/json; charset=utf-8"
+EVENTS = "text/event-stream"
 
 
 def record_of(flow: http.HTTPFlow) -> dict[str, Any]:
@@ -24,29 +30,58 @@ def forget_record(flow: http.HTTPFlow) -> None:
 
 
 def outcome_of(flow: http.HTTPFlow) -> str | None:
-    """Return what pegmend made of a failure: repaired, error, failed; None where there was no failure."""
+    """Return what pegmend made of a failure: repaired, incomplete, error, failed; None where there was no failure."""
     outcome: str | None = flow.metadata.get(KEY, {}).get("outcome")
     return outcome
 
 
-def keep_original(flow: http.HTTPFlow) -> None:
-    """Note the engine's own response before it is replaced."""
+def keep_original(flow: http.HTTPFlow, body: bytes) -> None:
+    """Note the engine's own response before it is replaced; `body` is decoded."""
     assert flow.response is not None
-    record_of(flow).update(original_status=flow.response.status_code, original_body=flow.response.content or b"")
+    record_of(flow).update(
+        original_status=flow.response.status_code,
+        original_type=flow.response.headers.get("content-type", ""),
+        original_body=body,
+    )
 
 
 def restore_original(flow: http.HTTPFlow) -> None:
     """Put the engine's own response back into a recorded flow that was repaired."""
     record = flow.metadata.get(KEY, {})
     if flow.response is not None and "original_body" in record:
-        set_response(flow.response, record["original_status"], record["original_body"])
+        set_response(flow.response, record["original_status"], record["original_body"], record["original_type"])
 
 
-def set_response(response: http.Response, status: int, body: bytes) -> None:
-    """Give a response another status and a JSON body, and the headers that go with them."""
+def keep_entry(flow: http.HTTPFlow, entry: FailureEntry) -> None:
+    """Note what the engine logged."""
+    record_of(flow).update(log_format=entry.format, log_remainder=entry.remainder, log_full=entry.full)
+
+
+def recorded_entry(flow: http.HTTPFlow) -> FailureEntry | None:
+    """Return the log entry of a recorded flow."""
+    record = record_of(flow)
+    if "log_remainder" not in record:
+        return None
+    return FailureEntry(record["log_format"], record["log_remainder"], record["log_full"])
+
+
+def recorded_replay(flow: http.HTTPFlow) -> Callable[[], Awaitable[bytes]]:
+    """Return a function that gives the recorded answer to the replay of a flow."""
+
+    async def recorded() -> bytes:
+        answer: bytes | None = record_of(flow).get("replay_body")
+        if answer is None:
+            raise ReplayFailed("the capture holds no raw output")
+        return answer
+
+    return recorded
+
+
+def set_response(response: http.Response, status: int, body: bytes, content_type: str) -> None:
+    """Give a response another status and body, and the headers that go with them."""
     response.status_code = status
     response.reason = HTTPStatus(status).phrase if status in HTTPStatus else ""
     for name in ("content-encoding", "transfer-encoding"):
         response.headers.pop(name, None)
-    response.headers["content-type"] = "application/json; charset=utf-8"
+    response.headers["content-type"] = content_type
     response.content = body

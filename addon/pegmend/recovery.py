@@ -1,4 +1,4 @@
-"""Gives a failed turn back: recognises the failure, gets the raw text, answers with the calls that are in it."""
+"""Gives a failed turn back: recognises the failure, gathers the evidence, answers with the calls that it proves."""
 
 import asyncio
 import logging
@@ -7,17 +7,31 @@ import time
 from mitmproxy import ctx, http
 from mitmproxy.connection import ConnectionState
 
-from pegmend import repair
+from pegmend import sse
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
-from pegmend.errors import RawOutputUnavailable
-from pegmend.failure import find_failure, may_be_failure
+from pegmend.dialects.openai_stream import NotAStream, SentStream
+from pegmend.enginelog import FailureEntry
+from pegmend.failure import Failure, find_failure
+from pegmend.gate import FailureGate
+from pegmend.logwatch import LogWatch
 from pegmend.options import is_chat
-from pegmend.record import keep_original, record_of, restore_original, set_response
-from pegmend.repair import Repair
+from pegmend.record import (
+    EVENTS,
+    JSON,
+    keep_entry,
+    keep_original,
+    record_of,
+    recorded_entry,
+    recorded_replay,
+    restore_original,
+    set_response,
+)
+from pegmend.repair import FailedTurn, Repair, Replay, recover
 from pegmend.replay import ReplayFailed, ReplayRequest, replay_headers, send_replay
 
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
+PING_SECONDS = 5.0
 
 logger = logging.getLogger(__name__)
 
@@ -25,92 +39,162 @@ logger = logging.getLogger(__name__)
 class Recovery:
     """Replaces the engine's refusal by the turn that the model made."""
 
+    def __init__(self, log_watch: LogWatch) -> None:
+        self._log_watch = log_watch
+        self._running: dict[str, asyncio.Task[Repair | None]] = {}
+
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """Put the gate into every stream of a chat, which may report the failure as an event."""
+        if flow.live and flow.response is not None and is_chat(flow) and _is_event_stream(flow.response):
+            flow.response.stream = FailureGate()
+
     async def response(self, flow: http.HTTPFlow) -> None:
-        """Repair a failed turn. Whatever goes wrong here, the client gets what the engine said."""
-        if not is_chat(flow):
+        """Repair a failed turn that was not streamed, and any turn of a flow file."""
+        if not is_chat(flow) or flow.response is None or flow.response.stream:
             return
         if not flow.live:
             restore_original(flow)
-        if not _is_failure(flow):
+        body = flow.response.get_content(strict=False) or b""
+        failure, gate = failure_in(flow.response, body)
+        if failure is None:
             return
+        keep_original(flow, body)
+        repaired = await self._repair(flow, failure, gate)
+        if gate is not None:
+            tail = _tail(repaired) if repaired else _visible(record_of(flow)["header"]) + gate.held
+            set_response(flow.response, 200, gate.content() + tail, EVENTS)
+            return
+        flow.response.headers[HEADER] = record_of(flow)["header"]
+        if repaired is not None:
+            is_stream = repaired.body.startswith(b"data: ")
+            set_response(flow.response, repaired.status, repaired.body, EVENTS if is_stream else JSON)
+            if repaired.outcome == "error":
+                flow.response.headers["x-should-retry"] = "false"
+
+    async def response_tail(self, flow: http.HTTPFlow) -> None:
+        """Repair a turn whose stream ended in the failure; while that takes time, comments keep the stream alive."""
+        assert flow.response is not None
+        gate = flow.response.stream
+        assert isinstance(gate, FailureGate)
+        assert gate.failure is not None
+        task = self._running.pop(flow.id, None)
+        if task is None:
+            keep_original(flow, gate.content() + gate.held)
+            task = asyncio.create_task(self._repair(flow, gate.failure, gate))
+        done, _ = await asyncio.wait({task}, timeout=PING_SECONDS)
+        if not done:
+            self._running[flow.id] = task
+            gate.ready.append(sse.comment("pegmend is recovering this turn"))
+            gate.needs_tail = True
+        elif (repaired := task.result()) is not None:
+            gate.held = b""
+            gate.ready.append(_tail(repaired))
+        else:
+            gate.ready.append(_visible(record_of(flow)["header"]))
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """Give up on a turn whose client went away."""
+        if task := self._running.pop(flow.id, None):
+            task.cancel()
+
+    async def _repair(self, flow: http.HTTPFlow, failure: Failure, gate: FailureGate | None) -> Repair | None:
+        """Return the repair, None where there is none; either is noted in the record, the comment and the log."""
         started = time.monotonic()
-        keep_original(flow)
+        record_of(flow)["format"] = failure.format
         try:
-            repaired = await _repair(flow)
-        except (ReplayFailed, BadCompletion) as error:
-            _fail_open(flow, str(error))
+            request = ChatRequest.parse(flow.request.content or b"")
+            if request is None:
+                raise ReplayFailed("the request is not a JSON object")
+            entry = await self._entry(flow, request, failure)
+            deliver = ctx.options.pegmend_incomplete == "deliver"
+            failed = failed_turn(request, gate, entry, deliver_incomplete=deliver)
+            repaired = await recover(failed, _replay(flow, request))
+        except (ReplayFailed, BadCompletion, NotAStream) as error:
+            _give_up(flow, str(error))
+            return None
         except Exception as error:
             logger.exception("pegmend: an error of its own.")
-            _fail_open(flow, f"{type(error).__name__} inside pegmend")
-        else:
-            _answer(flow, repaired, time.monotonic() - started)
+            _give_up(flow, f"{type(error).__name__} inside pegmend")
+            return None
+        record_of(flow).update(raw_output=list(repaired.raw_output), code=repaired.code)
+        _mark(flow, repaired.outcome, repaired.header)
+        names = ", ".join(repaired.calls) or repaired.code or "no calls"
+        seconds = time.monotonic() - started
+        logger.info("pegmend: %s %s (%s) in %.2f s", flow.request.path, repaired.header, names, seconds)
+        return repaired
+
+    async def _entry(self, flow: http.HTTPFlow, request: ChatRequest, failure: Failure) -> FailureEntry | None:
+        """Return the log entry that is this turn's for certain."""
+        if not flow.live:
+            return recorded_entry(flow)
+        entry, doubt = await self._log_watch.entry_of(flow, request, failure)
+        if entry is not None:
+            keep_entry(flow, entry)
+        record_of(flow)["log"] = doubt or "used"
+        return entry
 
 
-def _is_failure(flow: http.HTTPFlow) -> bool:
-    response = flow.response
-    if response is None or not may_be_failure(response.status_code):
-        return False
-    body = response.get_content(strict=False)
-    return body is not None and find_failure(response.status_code, body) is not None
+def failure_in(response: http.Response, body: bytes) -> tuple[Failure | None, FailureGate | None]:
+    """Return the failure that a whole response reports; for a stream, also the gate as it is at its end."""
+    if not _is_event_stream(response):
+        return find_failure(response.status_code, body), None
+    gate = FailureGate()
+    gate(body)
+    return gate.failure, gate
 
 
-async def _repair(flow: http.HTTPFlow) -> Repair:
-    request = ChatRequest.parse(flow.request.content or b"")
-    if request is None:
-        raise ReplayFailed("the request is not a JSON object")
-    try:
-        answer = await _raw_answer(flow, request)
-    except RawOutputUnavailable as error:
-        return repair.documented_error(error)
-    # Reading a text of megabytes takes seconds, in which other connections want to be served.
-    return await asyncio.to_thread(repair.from_replay, request, answer)
+def failed_turn(
+    request: ChatRequest, gate: FailureGate | None, entry: FailureEntry | None, *, deliver_incomplete: bool = False
+) -> FailedTurn:
+    """Return what is known of a turn, where `gate` holds what was streamed of it. Raises NotAStream."""
+    if gate is not None and not gate.is_whole:
+        raise NotAStream("the stream is too long to be kept")
+    sent = SentStream.parse(gate.content() if gate else b"") if gate or request.is_stream else None
+    return FailedTurn(request, sent, gate is not None, entry, deliver_incomplete)
 
 
-async def _raw_answer(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
-    """Return the engine's answer to the raw replay; of a recorded flow, the recorded one."""
+def _is_event_stream(response: http.Response) -> bool:
+    return response.status_code == 200 and response.headers.get("content-type", "").startswith(EVENTS)
+
+
+def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
+    """Return the function that asks the engine for the raw text, or has it from the capture; None where it may not."""
     record = record_of(flow)
-    if not flow.live:
-        recorded: bytes | None = record.get("replay_body")
-        if recorded is None:
-            raise ReplayFailed("the capture holds no raw output")
-        return recorded
-    if not ctx.options.pegmend_replay:
-        raise RawOutputUnavailable(
-            "The engine could not parse the model's output, and the option pegmend_replay, which asks for it again, is "
-            "off. Switch it on."
+
+    async def ask() -> bytes:
+        answer = await send_replay(
+            ReplayRequest(
+                flow.request.url, replay_headers(flow.request.headers.items(multi=True)), request.raw_replay()
+            ),
+            timeout_seconds=ctx.options.pegmend_replay_timeout_ms / 1000,
+            client_is_gone=lambda: not flow.client_conn.state & ConnectionState.CAN_READ,
+            verify_tls=flow.request.scheme == "https" and not ctx.options.ssl_insecure,
         )
-    answer = await send_replay(
-        ReplayRequest(flow.request.url, replay_headers(flow.request.headers.items(multi=True)), request.raw_replay()),
-        timeout_seconds=ctx.options.pegmend_replay_timeout_ms / 1000,
-        client_is_gone=lambda: not flow.client_conn.state & ConnectionState.CAN_READ,
-        verify_tls=flow.request.scheme == "https" and not ctx.options.ssl_insecure,
-    )
-    record["replay_body"] = answer
-    return answer
+        record["replay_body"] = answer
+        return answer
+
+    if not flow.live:
+        return recorded_replay(flow)
+    return ask if ctx.options.pegmend_replay else None
 
 
-def _answer(flow: http.HTTPFlow, repaired: Repair, seconds: float) -> None:
-    assert flow.response is not None
-    set_response(flow.response, repaired.status, repaired.body)
-    if repaired.outcome == "error":
-        flow.response.headers["x-should-retry"] = "false"
-    record_of(flow).update(raw_output=list(repaired.raw_output), code=repaired.code)
-    _show(flow, repaired.outcome, repaired.header)
-    names = ", ".join(repaired.calls) or repaired.code or "no calls"
-    logger.info("pegmend: %s %s (%s) in %.2f s", flow.request.path, repaired.header, names, seconds)
+def _tail(repaired: Repair) -> bytes:
+    """Return what completes a stream; its headers have gone, so that a comment says what was done."""
+    return _visible(repaired.header) + repaired.body
 
 
-def _fail_open(flow: http.HTTPFlow, reason: str) -> None:
+def _visible(header: str) -> bytes:
+    return sse.comment(f"{HEADER}: {header}")
+
+
+def _give_up(flow: http.HTTPFlow, reason: str) -> None:
     reason = " ".join(reason.split())[:300]
-    header = f"failed; reason={reason}".encode("ascii", "replace").decode()
-    _show(flow, "failed", header)
+    _mark(flow, "failed", f"failed; reason={reason}".encode("ascii", "replace").decode())
     logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", flow.request.path, reason)
 
 
-def _show(flow: http.HTTPFlow, outcome: str, header: str) -> None:
-    """Make the outcome visible in the response, the record and mitmproxy's lists."""
-    assert flow.response is not None
-    flow.response.headers[HEADER] = header
+def _mark(flow: http.HTTPFlow, outcome: str, header: str) -> None:
+    """Make the outcome visible in the record and in mitmproxy's lists."""
     record_of(flow).update(outcome=outcome, header=header)
     flow.marked = MARKER
     flow.comment = f"pegmend: {header}"

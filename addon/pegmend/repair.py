@@ -1,19 +1,54 @@
-"""From the engine's answer to a raw replay to what the client gets."""
+"""The one decision: from the evidence of a failed turn to what the client gets.
 
+Evidence, best first; the first that proves the whole turn wins:
+
+full        the engine's log holds the whole text (debug verbosity)
+stream+log  the first calls went out as deltas, the log holds what came after them
+replay      the engine's second run, which has to begin with what was sent and to end with what was logged
+
+What none of them proves is a documented error.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pegmend import errors
+from pegmend.continuation import Rest, rest_of_remainder, rest_of_text
 from pegmend.dialects import openai_chat
 from pegmend.dialects.openai_chat import ChatRequest, RawCompletion
-from pegmend.errors import TurnError
+from pegmend.dialects.openai_stream import SentStream, error_event, rest_events
+from pegmend.enginelog import FailureEntry
+from pegmend.errors import Incomplete, RawOutputUnavailable, TurnError
+from pegmend.turn import Turn
+
+Replay = Callable[[], Awaitable[bytes]]
+"""Returns the body of the answer to the raw replay."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTurn:
+    """What is known of a failed turn.
+
+    `sent` is what was streamed, None where the client did not ask for a stream. `is_streaming` says that the response
+    has begun, so that an error can only be an event. `entry` is what the engine logged, `deliver_incomplete` hands out
+    calls from it even where nothing proves that they are all.
+    """
+
+    request: ChatRequest
+    sent: SentStream | None = None
+    is_streaming: bool = False
+    entry: FailureEntry | None = None
+    deliver_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The response in place of the failure.
+    """The response in place of the failure: a whole body, or the events that complete a stream.
 
-    `outcome` is "repaired" or "error" with the error's `code`, `calls` the names of the delivered calls in order,
-    `raw_output` the model's text for each choice.
+    `outcome` is "repaired", "incomplete" or "error" with the error's `code`; `calls` are the names of the turn's calls
+    in order, `raw_output` the model's text for each choice as far as it is known.
     """
 
     status: int
@@ -36,33 +71,143 @@ class Repair:
         return "; ".join(parts)
 
 
-def from_replay(request: ChatRequest, answer: bytes) -> Repair:
-    """Return the response that the raw replay's answer proves: the turns, or the documented error.
+async def recover(failed: FailedTurn, replay: Replay | None) -> Repair:
+    """Return what the client gets. `replay` is None where a second run is not allowed.
 
-    Raises BadCompletion where the answer is no chat completion.
+    Raises what `replay` raises, and BadCompletion where its answer is no chat completion.
     """
+    # Reading a text of megabytes takes seconds, in which other connections want to be served.
+    by_log = await asyncio.to_thread(_by_log, failed)
+    if isinstance(by_log, Repair):
+        return by_log
+    if replay is None:
+        return await asyncio.to_thread(_without_replay, failed, by_log)
+    return await asyncio.to_thread(_by_replay, failed, await replay())
+
+
+def _by_log(failed: FailedTurn) -> Repair | TurnError | None:
+    """Return the repair that the log proves; otherwise why not, if the log says so much.
+
+    An error is not the last word: the log does not tell whether the engine cut the text.
+    """
+    entry, sent = failed.entry, failed.sent
+    if entry is None or failed.request.choice_count != 1:
+        return None
+    try:
+        if entry.full is not None:
+            completion = RawCompletion.of_text(failed.request, entry.full)
+            return _from_texts(failed, completion, "full", with_usage=False)
+        # No second run, no token counts: who asked for them gets them from the replay.
+        if sent is not None and not failed.request.wants_usage:
+            choice = sent.choice(0)
+            rest = rest_of_remainder(choice, entry.remainder, failed.request.read)
+            if rest is not None:
+                return _continued(failed, [rest], ["tool_calls"], "stream+log", (entry.remainder,))
+    except TurnError as error:
+        return error
+    return None
+
+
+def _by_replay(failed: FailedTurn, answer: bytes) -> Repair:
     completion = RawCompletion.parse(answer)
     try:
-        turns = openai_chat.read_turns(request, completion)
+        _check_against_log(failed.entry, completion)
+        return _from_texts(failed, completion, "replay", with_usage=True)
     except TurnError as error:
-        return documented_error(error, evidence="replay", raw_output=completion.texts)
-    return Repair(
-        status=200,
-        body=openai_chat.completion_body(completion, turns),
-        outcome="repaired",
-        evidence="replay",
-        calls=tuple(call.name for turn in turns for call in turn.calls),
-        raw_output=completion.texts,
-    )
+        return _error(failed, error, "replay", completion.texts)
 
 
-def documented_error(error: TurnError, *, evidence: str = "", raw_output: tuple[str, ...] = ()) -> Repair:
-    """Return the response that tells the client of an error."""
-    return Repair(
-        status=errors.STATUS,
-        body=openai_chat.error_body(error),
-        outcome="error",
-        evidence=evidence,
-        code=error.code,
-        raw_output=raw_output,
+def _check_against_log(entry: FailureEntry | None, completion: RawCompletion) -> None:
+    """Raise where the engine logged another end of the text than its second run has."""
+    if entry is None or len(completion.texts) != 1:
+        return
+    (text,) = completion.texts
+    if not text.rstrip().endswith(entry.remainder.rstrip()):
+        raise Incomplete(
+            "The engine's second run differs from what it logged of the first one, so that the turn is unknown. Ask "
+            "again, or set a seed.",
+            raw_output=text,
+        )
+
+
+def _without_replay(failed: FailedTurn, problem: TurnError | None) -> Repair:
+    """Answer where only the log is left."""
+    if problem is not None:
+        return _error(failed, problem, "log", ())
+    if failed.entry is None:
+        return _error(
+            failed,
+            RawOutputUnavailable(
+                "The engine could not parse the model's output, its log is not at hand, and the option pegmend_replay, "
+                "which asks the engine again, is off. Switch it on."
+            ),
+            "",
+            (),
+        )
+    try:
+        turn = failed.request.read(failed.entry.remainder)
+    except TurnError as error:
+        return _error(failed, error, "log", ())
+    if failed.deliver_incomplete and turn.calls:
+        return _incomplete(failed, turn)
+    message = (
+        "These are the calls at the end of the model's output; whether others came before them is unknown. Switch "
+        "pegmend_replay on, or take them all the same with pegmend_incomplete=deliver."
     )
+    return _error(failed, Incomplete(message, raw_output=failed.entry.remainder, calls=turn.calls), "log", ())
+
+
+def _incomplete(failed: FailedTurn, turn: Turn) -> Repair:
+    assert failed.entry is not None
+    if failed.sent is None:
+        completion = RawCompletion.of_text(failed.request, failed.entry.remainder)
+        body, names = openai_chat.completion_body(completion, [turn]), [call.name for call in turn.calls]
+    else:
+        rest = Rest(calls=turn.calls, content=turn.content)
+        body, names = _events(failed.sent, [rest], ["tool_calls"], None)
+    return Repair(200, body, "incomplete", "log", tuple(names), raw_output=(failed.entry.remainder,))
+
+
+def _from_texts(failed: FailedTurn, completion: RawCompletion, evidence: str, *, with_usage: bool) -> Repair:
+    """Return the repair that whole texts prove, one for each choice. Raises a TurnError where they do not."""
+    turns = openai_chat.read_turns(failed.request, completion)
+    if failed.sent is None:
+        body = openai_chat.completion_body(completion, turns)
+        names = tuple(call.name for turn in turns for call in turn.calls)
+        return Repair(200, body, "repaired", evidence, names, raw_output=completion.texts)
+    rests = [
+        rest_of_text(failed.sent.choice(index), text, partial(failed.request.read, truncated=turn.truncated))
+        for index, (text, turn) in enumerate(zip(completion.texts, turns, strict=True))
+    ]
+    failed.sent.head = failed.sent.head or completion.chunk_head
+    finish_reasons = [openai_chat.finish_reason(turn) for turn in turns]
+    usage = completion.body.get("usage") if with_usage and failed.request.wants_usage else None
+    return _continued(failed, rests, finish_reasons, evidence, completion.texts, usage)
+
+
+def _continued(
+    failed: FailedTurn,
+    rests: Sequence[Rest],
+    finish_reasons: Sequence[str],
+    evidence: str,
+    raw_output: tuple[str, ...],
+    usage: object = None,
+) -> Repair:
+    assert failed.sent is not None
+    body, names = _events(failed.sent, rests, finish_reasons, usage)
+    return Repair(200, body, "repaired", evidence, tuple(names), raw_output=raw_output)
+
+
+def _events(
+    sent: SentStream, rests: Sequence[Rest], finish_reasons: Sequence[str], usage: object
+) -> tuple[bytes, list[str]]:
+    names = []
+    for index, rest in enumerate(rests):
+        names += [call.name for call in sent.choice(index).calls]
+        names += [call.name for call in rest.calls]
+    return rest_events(sent, rests, finish_reasons=finish_reasons, usage=usage), names
+
+
+def _error(failed: FailedTurn, error: TurnError, evidence: str, raw_output: tuple[str, ...]) -> Repair:
+    body = error_event(error) if failed.is_streaming else openai_chat.error_body(error)
+    return Repair(errors.STATUS, body, "error", evidence, code=error.code, raw_output=raw_output)

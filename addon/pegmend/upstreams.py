@@ -29,6 +29,11 @@ class Upstream:
         lowered = host.lower()
         return cls("localhost" if lowered in _LOOPBACK_NAMES else lowered, port)
 
+    @property
+    def is_model_runner(self) -> bool:
+        """Whether this is where Docker Model Runner is found."""
+        return self in _MODEL_RUNNERS
+
 
 def parse_upstream(spec: str) -> Upstream:
     """Return the upstream that `spec` (`host:port`, `[::1]:port`) names. Raises ValueError with what is wrong."""
@@ -36,6 +41,9 @@ def parse_upstream(spec: str) -> Upstream:
     if found is None or not 0 < int(found["port"]) < 65536:
         raise ValueError(f"{spec!r} is not an upstream: give HOST:PORT, for instance localhost:12434 or [::1]:12434")
     return Upstream.at(found["ipv6"] or found["host"], int(found["port"]))
+
+
+_MODEL_RUNNERS = frozenset(map(parse_upstream, DEFAULT))
 
 
 def is_chat_path(path: str) -> bool:

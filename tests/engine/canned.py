@@ -1,6 +1,6 @@
 """A server that answers with given bytes: for what a real engine does not do on demand.
 
-It also keeps what it was sent, to the byte.
+It also keeps what it was sent, to the byte. It has no log.
 """
 
 import socket
@@ -59,6 +59,9 @@ class CannedUpstream:
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             while (request := read_message(connection)) is not None:
+                if request.startswith(b"GET /logs"):
+                    connection.sendall(http_response(404, b""))
+                    continue
                 with self._lock:
                     self.requests.append(request)
                     answer = self._answer(request)

@@ -1,7 +1,9 @@
 """OpenAI chat completions: what a request declares, its raw replay, and a turn written as a response."""
 
 import hashlib
+import secrets
 import string
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +50,18 @@ class ChatRequest:
         return self.body.get("stream") is True
 
     @property
+    def wants_usage(self) -> bool:
+        """Whether the client of a stream asked for token counts at its end."""
+        options = self.body.get("stream_options")
+        return isinstance(options, dict) and options.get("include_usage") is True
+
+    @property
+    def choice_count(self) -> int:
+        """How many turns the client asked for."""
+        count = self.body.get("n")
+        return count if isinstance(count, int) and count > 0 else 1
+
+    @property
     def has_fixed_seed(self) -> bool:
         """Whether the same request would be answered the same way: null and -1 mean a random seed to the engine."""
         return self.body.get("seed") not in (None, -1)
@@ -80,6 +94,10 @@ class ChatRequest:
             function = tool.get("function") if isinstance(tool, dict) else None
             if isinstance(function, dict) and isinstance(function.get("name"), str):
                 yield function
+
+    def read(self, text: str, *, truncated: bool = False) -> Turn:
+        """Read a raw text with the tools that may be called. Raises a TurnError."""
+        return rawoutput.read(text, self.callable_tools, truncated=truncated)
 
     def raw_replay(self) -> bytes:
         """Return the body of the request whose answer is the model's raw text.
@@ -139,17 +157,40 @@ class RawCompletion:
             texts.append(text)
         return cls(body, tuple(texts))
 
+    @classmethod
+    def of_text(cls, request: ChatRequest, text: str) -> "RawCompletion":
+        """Return a completion around a text that came another way; it knows no token counts."""
+        message = {"role": "assistant", "content": text}
+        body = {
+            "choices": [{"finish_reason": "stop", "index": 0, "message": message}],
+            "created": int(time.time()),
+            "model": request.body.get("model"),
+            "object": "chat.completion",
+            "id": f"chatcmpl-{secrets.token_hex(_ID_LENGTH // 2)}",
+        }
+        return cls(body, (text,))
+
+    @property
+    def chunk_head(self) -> dict[str, Any]:
+        """What the chunks of a stream with the same completion would share."""
+        shared = {name: self.body.get(name) for name in ("created", "id", "model", "system_fingerprint")}
+        return {**shared, "object": "chat.completion.chunk"}
+
+    def is_truncated(self, choice: int) -> bool:
+        """Whether the engine cut a choice's text."""
+        return bool(self.body["choices"][choice].get("finish_reason") == "length")
+
 
 def read_turns(request: ChatRequest, completion: RawCompletion) -> list[Turn]:
     """Return the turn of every choice. Raises a TurnError if any of them cannot be proven."""
     return [
-        _read_turn(request, text, choice.get("finish_reason"))
-        for text, choice in zip(completion.texts, completion.body["choices"], strict=True)
+        _read_turn(request, text, truncated=completion.is_truncated(index))
+        for index, text in enumerate(completion.texts)
     ]
 
 
-def _read_turn(request: ChatRequest, text: str, finish_reason: Any) -> Turn:
-    turn = rawoutput.read(text, request.callable_tools, truncated=finish_reason == "length")
+def _read_turn(request: ChatRequest, text: str, *, truncated: bool) -> Turn:
+    turn = request.read(text, truncated=truncated)
     if request.requires_call and not turn.calls and not turn.truncated:
         message = f"tool_choice {request.body['tool_choice']!r} asks for a tool call, and the model made none."
         raise Unparseable(message, raw_output=text)
@@ -159,14 +200,17 @@ def _read_turn(request: ChatRequest, text: str, finish_reason: Any) -> Turn:
 def completion_body(completion: RawCompletion, turns: list[Turn]) -> bytes:
     """Return a completion with the `turns` in it; all else (id, model, usage, timings) is the replay's."""
     choices = [
-        {**choice, "finish_reason": _finish_reason(turn, choice), "message": _message(completion.body, index, turn)}
+        {**choice, "finish_reason": finish_reason(turn), "message": _message(completion.body, index, turn)}
         for index, (choice, turn) in enumerate(zip(completion.body["choices"], turns, strict=True))
     ]
     return orjson.dumps({**completion.body, "choices": choices})
 
 
-def _finish_reason(turn: Turn, choice: dict[str, Any]) -> Any:
-    return "tool_calls" if turn.calls and not turn.truncated else choice.get("finish_reason")
+def finish_reason(turn: Turn) -> str:
+    """Return why a turn ended, in OpenAI's words."""
+    if turn.truncated:
+        return "length"
+    return "tool_calls" if turn.calls else "stop"
 
 
 def _message(completion: dict[str, Any], choice: int, turn: Turn) -> dict[str, Any]:

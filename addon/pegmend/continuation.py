@@ -1,0 +1,135 @@
+"""What of a turn a client has already, and what has to follow.
+
+The deltas of a failed stream are what the engine's lenient parser made of the text while it came; its final parse may
+consume less. They are therefore compared with the whole text, and never trusted to be a part of it.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pegmend.errors import Incomplete
+from pegmend.rawoutput import split_reasoning
+from pegmend.turn import ToolCall, Turn
+
+Read = Callable[[str], Turn]
+"""Reads a raw text. Raises a TurnError."""
+
+
+@dataclass(slots=True)
+class SentCall:
+    """A call as far as it was sent."""
+
+    name: str = ""
+    arguments: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the arguments are a whole JSON object."""
+        return isinstance(_lenient_json(self.arguments), dict)
+
+
+@dataclass(slots=True)
+class SentChoice:
+    """What the client has of one choice."""
+
+    has_role: bool = False
+    content: str = ""
+    reasoning: str = ""
+    calls: list[SentCall] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What the client lacks: the rest of the last call's arguments, further calls, words, thoughts."""
+
+    arguments: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    content: str = ""
+    reasoning: str = ""
+    truncated: bool = False
+
+
+def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
+    """Return what of the turn in `raw`, a whole raw output, the client lacks.
+
+    Raises Incomplete where what was sent is not the beginning of this turn, so that the text must come from another run
+    of the model; and what `read` raises.
+    """
+    turn = read(raw)
+    reasoning, answer = split_reasoning(raw)
+    reasoning_left = _left(sent.reasoning, reasoning)
+    answer_left = _left(sent.content, answer)
+    begun = turn.calls[: len(sent.calls)]
+    arguments_left = [_arguments_left(one, call) for one, call in zip(sent.calls, begun, strict=False)]
+    if (
+        reasoning_left is None
+        or answer_left is None
+        or len(begun) < len(sent.calls)
+        or None in arguments_left
+        or any(arguments_left[:-1])
+    ):
+        raise Incomplete(
+            "The engine's second run does not begin with what the first one had sent already, so that the rest of the "
+            "turn is unknown. Ask again.",
+            raw_output=raw,
+            calls=turn.calls,
+        )
+    return Rest(
+        arguments=arguments_left[-1] or "" if arguments_left else "",
+        calls=turn.calls[len(sent.calls) :],
+        content=_content_left(sent, turn, answer_left, read),
+        reasoning=reasoning_left,
+        truncated=turn.truncated,
+    )
+
+
+def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | None:
+    """Return what the client lacks where the engine's log holds what came after the parsed part of the text.
+
+    None where the two do not make up the whole turn for certain: a call is not whole, for its last characters came in
+    one token with what the parser refuses, or the remainder may begin with the very call that was sent, since nothing
+    was parsed in the end. Raises what `read` raises.
+    """
+    if not sent.calls or not all(call.is_whole for call in sent.calls):
+        return None
+    turn = read(remainder)
+    if turn.calls and _arguments_left(sent.calls[0], turn.calls[0]) == "" and not remainder.startswith((";", ",")):
+        return None
+    return Rest(calls=turn.calls, content=turn.content)
+
+
+def _content_left(sent: SentChoice, turn: Turn, answer_left: str, read: Read) -> str:
+    if not sent.content:
+        return turn.content
+    return read(answer_left).content if turn.calls else answer_left
+
+
+def _left(sent: str, whole: str) -> str | None:
+    """Return what of a text was not sent, None where the sent is not its beginning; white space may differ."""
+    if whole.startswith(sent):
+        return whole[len(sent) :]
+    words = sent.strip()
+    text = whole.lstrip()
+    if not text.startswith(words):
+        return None
+    left = text[len(words) :]
+    return left.lstrip() if sent[-1:].isspace() else left
+
+
+def _arguments_left(sent: SentCall, call: ToolCall) -> str | None:
+    """Return what of a call's arguments was not sent, None where another call was sent."""
+    if sent.name != call.name:
+        return None
+    if call.arguments.startswith(sent.arguments):
+        return call.arguments[len(sent.arguments) :]
+    # The engine sends control characters in strings as they are; a call of ours has them escaped.
+    is_same = sent.is_whole and _lenient_json(sent.arguments) == _lenient_json(call.arguments)
+    return "" if is_same else None
+
+
+def _lenient_json(text: str) -> object:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,92 @@
+"""Follows the log of every engine that is used, and finds the entry of a failed request in it."""
+
+import asyncio
+import time
+
+from mitmproxy import ctx, http
+
+from pegmend.attribution import Case, doubt_about
+from pegmend.dialects.openai_chat import ChatRequest
+from pegmend.enginelog import FailureEntry
+from pegmend.failure import Failure
+from pegmend.journal import Journal
+from pegmend.logsource import follow, source_of
+from pegmend.options import is_chat
+from pegmend.upstreams import Upstream
+
+_CHECK_SECONDS = 0.01
+# After an entry has come: time for the one of a client that bypasses the proxy, which would make it doubtful.
+_SETTLE_SECONDS = 0.05
+
+
+class LogWatch:
+    """Notes when requests run, and the entries that the engines log meanwhile."""
+
+    def __init__(self) -> None:
+        self._journals: dict[Upstream, Journal] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """Note the start of a request; the first one to an engine begins to follow its log."""
+        if flow.live and ctx.options.pegmend_log != "off" and is_chat(flow):
+            self._journal(flow).begin(flow.id, time.monotonic())
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """Note the end of a request."""
+        for journal in self._journals.values():
+            if journal.knows(flow.id):
+                journal.end(flow.id, time.monotonic())
+
+    error = response
+
+    def done(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def entry_of(
+        self, flow: http.HTTPFlow, request: ChatRequest, failure: Failure
+    ) -> tuple[FailureEntry | None, str]:
+        """Return what the engine logged about a failed request, or None and the reason why nothing can be used."""
+        journal = self._journals.get(_upstream(flow))
+        if journal is None or not journal.knows(flow.id):
+            return None, "the log is not followed"
+        journal.fail(flow.id, time.monotonic())
+        await self._wait_for_entry(journal, flow.id)
+        case = Case(journal.window(flow.id), failure.format, request.read)
+        if case.window.entries:
+            journal.claim(flow.id)
+        doubt = doubt_about(case)
+        return (case.entry, "") if doubt is None else (None, doubt)
+
+    async def _wait_for_entry(self, journal: Journal, request: str) -> None:
+        """Wait as long as an entry may still come that would be of use."""
+        deadline = time.monotonic() + ctx.options.pegmend_log_wait_ms / 1000
+        while time.monotonic() < deadline:
+            window = journal.window(request)
+            if window.entries:
+                await asyncio.sleep(_SETTLE_SECONDS)
+                return
+            if not window.is_covered or window.others or window.unclaimed:
+                return
+            await asyncio.sleep(_CHECK_SECONDS)
+
+    def _journal(self, flow: http.HTTPFlow) -> Journal:
+        upstream = _upstream(flow)
+        if upstream not in self._journals:
+            self._journals[upstream] = journal = Journal()
+            origin = f"{flow.request.scheme}://{flow.request.host}:{flow.request.port}"
+            source = source_of(ctx.options.pegmend_log, origin, is_model_runner=upstream.is_model_runner)
+            if source is not None:
+                following = follow(
+                    source,
+                    started=lambda: journal.start_covering(time.monotonic()),
+                    logged=lambda entry: journal.log(entry, time.monotonic()),
+                    stopped=journal.stop_covering,
+                )
+                self._tasks.append(asyncio.get_running_loop().create_task(following))
+        return self._journals[upstream]
+
+
+def _upstream(flow: http.HTTPFlow) -> Upstream:
+    return Upstream.at(flow.request.host, flow.request.port)
