@@ -11,7 +11,7 @@ sys.path[:0] = [str(ROOT)]
 from tests.conftest import CHAT_PATH, chat_request  # noqa: E402
 from tests.engine import Engine, write_model  # noqa: E402
 from tests.engine.proxy import Proxy  # noqa: E402
-from tests.engine.scripts import SCRIPTS, SEPARATED  # noqa: E402
+from tests.engine.scripts import MERGED, SCRIPTS, SEPARATED  # noqa: E402
 
 RECORDED = ["single", *SEPARATED, "prose-around", "unicode", "braces", "broken", "undeclared"]
 ENGINE_PORT = 12434
@@ -21,7 +21,7 @@ def main() -> int:
     """Write a file for each of the recorded scripts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_model(folder / "scripted.gguf", SCRIPTS, default="semicolon-space")
+        write_model(folder / "scripted.gguf", SCRIPTS, default="semicolon-space", merged=MERGED)
         with Engine(folder / "scripted.gguf", folder / "llama-server.log", port=ENGINE_PORT) as engine:
             for script in RECORDED:
                 with Proxy(engine.origin, folder / script) as proxy, proxy.client() as client:

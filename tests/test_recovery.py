@@ -32,38 +32,39 @@ def calls_of(message: dict[str, Any]) -> list[Call]:
     return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in message["tool_calls"]]
 
 
-@pytest.mark.parametrize(
-    ("script", "calls", "content"),
-    [
-        *((script, BOTH_FILES, None) for script in SEPARATED),
-        ("prose-around", BOTH_FILES, "I will write both.\nThen the log:\nThat is all."),
-        ("text-after", BOTH_FILES[:1], "I have created the first file."),
-        *(
-            (script, BOTH_FILES, None)
-            for script in (
-                "arguments-key",
-                "arguments-first",
-                "typed",
-                "wrapped",
-                "string-arguments",
-                "fences",
-                "list",
-                "pretty",
-            )
-        ),
-        ("no-arguments", [("get_time", {}), ("get_time", {})], None),
-        ("fifty", [("read_file", {"path": f"in/{number}.txt"}) for number in range(50)], None),
-        ("long", [("write_file", {"path": "long.txt", "content": LONG_CONTENT}), ("get_time", {})], None),
-        (
-            "unicode",
-            [
-                ("write_file", {"path": "décor/plan.txt", "content": 'Deep green; "velvet" {ok} 漢字 😀'}),
-                ("read_file", {"path": "décor/plan.txt"}),
-            ],
-            None,
-        ),
-    ],
-)
+TURNS: list[tuple[str, list[Call], str | None]] = [
+    *((script, BOTH_FILES, None) for script in SEPARATED),
+    ("prose-around", BOTH_FILES, "I will write both.\nThen the log:\nThat is all."),
+    ("text-after", BOTH_FILES[:1], "I have created the first file."),
+    *(
+        (script, BOTH_FILES, None)
+        for script in (
+            "arguments-key",
+            "arguments-first",
+            "typed",
+            "wrapped",
+            "string-arguments",
+            "fences",
+            "list",
+            "pretty",
+        )
+    ),
+    ("no-arguments", [("get_time", {}), ("get_time", {})], None),
+    ("fifty", [("read_file", {"path": f"in/{number}.txt"}) for number in range(50)], None),
+    ("long", [("write_file", {"path": "long.txt", "content": LONG_CONTENT}), ("get_time", {})], None),
+    (
+        "unicode",
+        [
+            ("write_file", {"path": "décor/plan.txt", "content": 'Deep green; "velvet" {ok} 漢字 😀'}),
+            ("read_file", {"path": "décor/plan.txt"}),
+        ],
+        None,
+    ),
+]
+"""What comes back of each script: its calls and its words."""
+
+
+@pytest.mark.parametrize(("script", "calls", "content"), TURNS)
 def test_a_failed_turn_comes_back_as_its_calls(
     direct: httpx.Client, mended: httpx.Client, script: str, calls: list[Call], content: str | None
 ) -> None:

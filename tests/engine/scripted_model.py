@@ -6,7 +6,8 @@ successor, and the last one is followed by the end of the turn. A control token 
 the chat template of this folder puts that token at the end of the prompt.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 CONTEXT_LENGTH = 32_768
 _PIECE_LENGTH = 4
 _PIECES_OF_LONG_TEXT = 200
+_CALL_END = re.compile(r"\}\s*\}(?=[;,\n\]])")
 
 
 class _Vocabulary:
@@ -39,26 +41,30 @@ class _Vocabulary:
         self.kinds.append(kind)
         return len(self.tokens) - 1
 
-    def add_text(self, selector: str, text: str) -> int:
+    def add_text(self, selector: str, text: str, *, is_merged: bool) -> int:
         """Add a text and the control token that leads to it; returns its first piece."""
-        chain = [self.add(piece.replace(" ", "▁"), TokenType.NORMAL) for piece in self._cut(text)]
+        pieces = self._cut(text, is_merged)
+        chain = [self.add(piece.replace(" ", "▁"), TokenType.NORMAL) for piece in pieces]
         previous = self.add(selector, TokenType.CONTROL)
         for token in [*chain, self.end_of_turn]:
             self.successor[previous] = token
             previous = token
         return chain[0]
 
-    def _cut(self, text: str) -> list[str]:
+    def _cut(self, text: str, is_merged: bool) -> list[str]:
         """Cut a text into pieces that are new to the whole vocabulary."""
         length = max(_PIECE_LENGTH, len(text) // _PIECES_OF_LONG_TEXT)
+        ends = [] if is_merged else [end.end() for end in _CALL_END.finditer(text)]
+        ends.append(len(text))
         pieces: list[str] = []
         start = 0
         while start < len(text):
-            end = min(start + length, len(text))
-            while text[start:end] in self.pieces and end < len(text):
+            limit = next(end for end in ends if end > start)
+            end = min(start + length, limit)
+            while text[start:end] in self.pieces and end < limit:
                 end += 1
             piece = text[start:end]
-            while piece in self.pieces:  # the end of the text is nothing new: it joins the piece before
+            while piece in self.pieces:  # nothing new up to the limit: it joins the piece before
                 piece = pieces.pop() + piece
             pieces.append(piece)
             self.pieces.add(piece)
@@ -66,15 +72,16 @@ class _Vocabulary:
         return pieces
 
 
-def write_model(path: Path, scripts: Mapping[str, Sequence[str]], default: str) -> None:
+def write_model(path: Path, scripts: Mapping[str, Sequence[str]], default: str, merged: Collection[str] = ()) -> None:
     """Write a model that knows `scripts`: the texts of each, in the order of the turns.
 
-    The script named `default` is said where the prompt asks for none.
+    The script named `default` is said where the prompt asks for none. A piece ends where a call does, but for the
+    scripts in `merged`: there the end of a call can be one token with what follows it.
     """
     vocabulary = _Vocabulary()
     for name, texts in scripts.items():
         for step, text in enumerate(texts):
-            first = vocabulary.add_text(f"<|say:{name}:{step}|>", text)
+            first = vocabulary.add_text(f"<|say:{name}:{step}|>", text, is_merged=name in merged)
             if name == default and step == 0:
                 default_piece = first
     _write_gguf(path, vocabulary, default_piece)

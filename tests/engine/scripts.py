@@ -71,6 +71,9 @@ SEPARATED: Mapping[str, str] = {
 }
 """The report's two calls, by what stands between them."""
 
+MERGED = frozenset({"comma", "array"})
+"""Scripts in which a call's end is one token with the separator, so that a stream lacks the call's last characters."""
+
 SCRIPTS: dict[str, list[str]] = {
     **{name: [text] for name, text in SEPARATED.items()},
     "single": [_A],
