@@ -110,24 +110,25 @@ class EngineLog:
             writer.doubt()
 
     def _take_line(self, raw: bytes, entries: list[FailureEntry]) -> None:
-        try:
-            line = raw.decode().removesuffix("\r")
-        except UnicodeDecodeError:
-            line = raw.decode("utf-8", "replace")
-            self._doubt_all()
+        line = raw.decode("utf-8", "replace").removesuffix("\r")
+        writer, texts = self._writer_of(line)
+        for text in texts:
+            writer.take(text, entries)
+        if "\ufffd" in line and not _is_utf8(raw):
+            writer.doubt()
+        if writer.is_busy:
+            self._writers[writer.prefix] = writer
+            if len(self._writers) > _WRITER_LIMIT:
+                del self._writers[next(iter(self._writers))]
+
+    def _writer_of(self, line: str) -> tuple["_Writer", list[str]]:
+        """Return who wrote a physical line, and the engine's lines in it."""
         for writer in self._writers.values():
             texts = writer.texts_of(line)
             if texts is not None:
-                for text in texts:
-                    writer.take(text, entries)
-                return
+                return writer, texts
         writer = _Writer.of_line(line)
-        for text in writer.texts_of(line) or ():
-            writer.take(text, entries)
-        if writer.is_busy:
-            if len(self._writers) == _WRITER_LIMIT:
-                del self._writers[next(iter(self._writers))]
-            self._writers[writer.prefix] = writer
+        return writer, writer.texts_of(line) or []
 
 
 class _Writer:
@@ -252,6 +253,14 @@ def _without_generation_prompt(text: str) -> str | None:
     """Return the model's own words in a full text, None where it is unknown where they begin."""
     found = _GENERATION_PROMPT.match(text)
     return text[found.end() :] if found else None
+
+
+def _is_utf8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _go_unquoted(quoted: str) -> str:

@@ -4,13 +4,20 @@ Chunks keep their borders. Only the first bytes of a line that can still become 
 llama-server writes each event in one piece, so that this happens to no healthy stream of its own.
 """
 
+import re
+
 from pegmend.failure import Failure, find_failure
 from pegmend.sse import data_of_events
-from pegmend.tap import BODY_LIMIT, Tap
+from pegmend.tap import Tap
 
 # How a line begins that reports an error: as llama-server writes it, as gateways do, as llama-server did before 2025.
 _ERROR_LINES = (b'data: {"error"', b'data:{"error"', b'data: { "error"', b"error: {")
 _LONGEST = max(map(len, _ERROR_LINES))
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\r?\n|\r\r")
+_EVENT_END_LENGTH = 4
+
+ERROR_LIMIT = 8 * 1024 * 1024
+"""Bytes of an error event, which held the model's text in old builds. A longer one passes."""
 
 
 class FailureGate(Tap):
@@ -28,7 +35,6 @@ class FailureGate(Tap):
         self.ready: list[bytes] = []
         self.needs_tail = False
         self._in_line = False
-        self._in_error = False
 
     def __call__(self, data: bytes) -> bytes | list[bytes]:
         """Take a chunk from the upstream and return what goes to the client now; b"" is the end."""
@@ -52,40 +58,48 @@ class FailureGate(Tap):
         return held
 
     def _pass(self, data: bytes) -> bytes:
-        if self._in_error:
-            return self._hold(data)
+        if self.failure is not None:
+            self.held += data
+            return b""
         # The usual chunk is a whole event that speaks of no error: nothing to look at.
         if data.endswith(b"\n") and not self._in_line and not self.held and b"error" not in data:
             return data
+        held_before = len(self.held)
         data = self._release() + data
-        start = data.find(b"\n") + 1 if self._in_line else 0
-        while start < len(data) and (start > 0 or not self._in_line):
-            beginning = data[start : start + _LONGEST]
-            if beginning.startswith(_ERROR_LINES):
-                self._in_error = True
-                return data[:start] + self._hold(data[start:])
-            if start + len(beginning) == len(data) and any(line.startswith(beginning) for line in _ERROR_LINES):
-                self.held, self._in_line = beginning, False
-                return data[:start]
-            start = data.find(b"\n", start) + 1 or len(data)
+        start = data.find(b"\n") + 1 or len(data) if self._in_line else 0
+        while start < len(data):
+            if data.startswith(_ERROR_LINES, start):
+                # What was held is such a line: its end has been looked for already.
+                end = _EVENT_END.search(data, max(start, held_before - _EVENT_END_LENGTH))
+                if end is None and len(data) - start < ERROR_LIMIT:
+                    return self._hold(data, start)
+                self.failure = _failure_in(data[start : end.end()]) if end else None
+                if self.failure is not None:
+                    return self._hold(data, start)
+                start = end.end() if end else len(data)
+            elif _may_become_error(data[start : start + _LONGEST]):
+                return self._hold(data, start)
+            else:
+                start = data.find(b"\n", start) + 1 or len(data)
+            held_before = 0
         self._in_line = not data.endswith(b"\n")
         return data
 
-    def _hold(self, data: bytes) -> bytes:
-        """Keep an error event back until it is whole; let it go where it is another error."""
-        self.held += data
-        if self.failure is not None:
-            return b""
-        event = next(data_of_events(self.held.replace(b"error: ", b"data: ", 1)), None)
-        if event is None and len(self.held) < BODY_LIMIT:
-            return b""
-        self.failure = find_failure(500, event or b"")
-        if self.failure is not None:
-            return b""
-        self._in_error = False
-        self._in_line = not self.held.endswith(b"\n")
-        return self._release()
+    def _hold(self, data: bytes, start: int) -> bytes:
+        """Hold back what begins at the start of a line; returns what comes before."""
+        self.held, self._in_line = data[start:], False
+        return data[:start]
 
     def _release(self) -> bytes:
         held, self.held = self.held, b""
         return held
+
+
+def _may_become_error(beginning: bytes) -> bool:
+    """Whether a line that ends with the chunk may be an error when more of it has come."""
+    return len(beginning) < _LONGEST and any(line.startswith(beginning) for line in _ERROR_LINES)
+
+
+def _failure_in(event: bytes) -> Failure | None:
+    data = next(data_of_events(event.replace(b"error: ", b"data: ", 1)), b"")
+    return find_failure(500, data)

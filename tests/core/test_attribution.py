@@ -1,0 +1,105 @@
+"""Which log entry is used for which request: the decision as a table, and the windows that it decides about."""
+
+import pytest
+
+from pegmend.attribution import Case, Window, doubt_about
+from pegmend.enginelog import FailureEntry
+from pegmend.journal import OWED_SECONDS, Journal
+from pegmend.rawoutput import read
+
+ENTRY = FailureEntry("peg-native", '; {"name": "read", "parameters": {}}')
+UNCERTAIN = FailureEntry("peg-native", ENTRY.remainder, is_certain=False)
+OTHER_FORMAT = FailureEntry("peg-gemma4", ENTRY.remainder)
+OTHER_TOOL = FailureEntry("peg-native", '; {"name": "delete", "parameters": {}}')
+BROKEN = FailureEntry("peg-native", '; {"name": "read", "para')
+
+
+@pytest.mark.parametrize(
+    ("covered", "others", "unclaimed", "entries", "doubt"),
+    [
+        (True, 0, 0, [ENTRY], None),
+        (True, 0, 0, [BROKEN], None),
+        (False, 0, 0, [ENTRY], "the log was not followed all the time"),
+        (True, 1, 0, [ENTRY], "another request was under way"),
+        (True, 0, 1, [ENTRY], "an earlier failure may be logged only now"),
+        (True, 0, 0, [], "nothing was logged"),
+        (True, 0, 0, [ENTRY, ENTRY], "several failures were logged"),
+        (True, 0, 0, [UNCERTAIN], "the entry may have lost text"),
+        (True, 0, 0, [OTHER_FORMAT], "the entry is about another format"),
+        (True, 0, 0, [OTHER_TOOL], "the entry calls a tool that the request does not declare"),
+    ],
+)
+def test_doubts(covered: bool, others: int, unclaimed: int, entries: list[FailureEntry], doubt: str | None) -> None:
+    window = Window(covered, others, unclaimed, entries)
+    assert doubt_about(Case(window, "peg-native", lambda text: read(text, {"read"}))) == doubt
+
+
+def test_a_failure_that_names_no_format_fits_any() -> None:
+    window = Window(True, 0, 0, [OTHER_FORMAT])
+    assert doubt_about(Case(window, "unnamed", lambda text: read(text, {"read"}))) is None
+
+
+def journal(covered_since: float | None = 0) -> Journal:
+    return Journal(covered_since)
+
+
+def test_a_window_holds_the_entries_since_the_request_began() -> None:
+    log = journal()
+    log.log(OTHER_TOOL, 1)
+    log.begin("a", 2)
+    log.log(ENTRY, 3)
+    assert log.window("a") == Window(True, 0, 0, [ENTRY])
+
+
+@pytest.mark.parametrize(("covered_since", "is_covered"), [(None, False), (1.0, True), (3.0, False)])
+def test_the_log_has_to_be_followed_from_the_beginning(covered_since: float | None, is_covered: bool) -> None:
+    log = journal(covered_since)
+    log.begin("a", 2)
+    assert log.window("a").is_covered is is_covered
+
+
+def test_requests_at_the_same_time_are_others() -> None:
+    log = journal()
+    log.begin("before", 1)
+    log.end("before", 2)
+    log.begin("ends within", 2)
+    log.begin("a", 3)
+    log.end("ends within", 4)
+    assert log.window("a").others == 1
+    log.begin("goes on", 5)
+    assert log.window("a").others == 2
+    assert log.window("goes on").others == 1
+
+
+def test_an_entry_that_never_came_is_owed_for_a_while() -> None:
+    log = journal()
+    log.begin("a", 1)
+    log.fail("a", 2)
+    log.end("a", 3)
+    log.begin("b", 4)
+    assert log.window("b").unclaimed == 1
+    log.end("b", 5)
+    log.begin("c", 3 + OWED_SECONDS)
+    assert log.window("c").unclaimed == 0
+
+
+def test_an_entry_that_came_is_not_owed() -> None:
+    log = journal()
+    log.begin("a", 1)
+    log.fail("a", 2)
+    log.log(ENTRY, 2)
+    log.claim("a")
+    log.end("a", 3)
+    log.begin("b", 4)
+    assert log.window("b") == Window(True, 0, 0, [])
+
+
+def test_little_is_remembered() -> None:
+    log = journal()
+    for number in range(10_000):
+        log.begin(str(number), number)
+        log.fail(str(number), number)
+        log.log(ENTRY, number)
+        log.end(str(number), number + 0.5)
+    assert len(log._requests) < 20
+    assert len(log._entries) < 20
