@@ -115,6 +115,10 @@ def set_up(what: str) -> None:
     subprocess.run([*pip, "--require-hashes", "-r", str(LOCKS[what])], check=True)
     say("installing pegmend from this folder")
     subprocess.run([*pip, "--no-build-isolation", "--editable", str(ROOT)], check=True)
+    if what == "test" and shutil.which("npm"):
+        say("installing tests/node/package-lock.json")
+        npm = [shutil.which("npm"), "ci", "--silent", "--no-audit", "--no-fund"]
+        subprocess.run(npm, check=True, cwd=str(ROOT / "tests" / "node"))
     stamps[what].write_text(wanted)
 
 

@@ -114,9 +114,10 @@ def command_source(command: Sequence[str]) -> Source:
                 yield piece
                 reading = asyncio.ensure_future(process.stdout.read(_PIECE))
         finally:
-            reading.cancel()
             if process.returncode is None:
                 process.kill()
+            await asyncio.wait({reading}, timeout=1)  # at its end the pipe is closed
+            reading.cancel()
             await process.wait()
 
     return pieces
@@ -191,8 +192,9 @@ async def follow(
                     for entry in log.feed(piece):
                         logged(entry)
         finally:
-            pump.cancel()
             stopped()
+            pump.cancel()
+            await asyncio.wait({pump})  # a command is ended, and waited for
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
