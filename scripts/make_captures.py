@@ -3,7 +3,9 @@
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
@@ -13,22 +15,35 @@ from tests.engine import Engine, write_model  # noqa: E402
 from tests.engine.proxy import Proxy  # noqa: E402
 from tests.engine.scripts import MERGED, SCRIPTS, SEPARATED  # noqa: E402
 
-RECORDED = ["single", *SEPARATED, "prose-around", "unicode", "braces", "broken", "undeclared"]
-ENGINE_PORT = 12434
+WHOLE = ["single", *SEPARATED, "prose-around", "unicode", "braces", "broken", "undeclared"]
+STREAMED = ["single", "newline", "comma", "braces", "undeclared"]
+
+
+def record(engine: Engine, folder: Path, name: str, request: dict[str, Any]) -> None:
+    """Send a request through a proxy that follows the engine's log, and keep its record of that."""
+    with Proxy(engine.origin, folder, options=[f"pegmend_log=file:{engine.log}"]) as proxy, proxy.client() as client:
+        client.post(CHAT_PATH, json=chat_request("single", tool_choice="none"))
+        time.sleep(0.8)  # the log is followed from the first request on
+        for path in proxy.captures.iterdir():
+            path.unlink()
+        client.post(CHAT_PATH, json=request)
+        proxy.stop()  # a stream is recorded just after its end
+        (path,) = proxy.captures.iterdir()
+        shutil.copyfile(path, ROOT / "captures" / name)
+    print(f"captures/{name}")
 
 
 def main() -> int:
-    """Write a file for each of the recorded scripts."""
+    """Write a file for each script."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_model(folder / "scripted.gguf", SCRIPTS, default="semicolon-space", merged=MERGED)
-        with Engine(folder / "scripted.gguf", folder / "llama-server.log", port=ENGINE_PORT) as engine:
-            for script in RECORDED:
-                with Proxy(engine.origin, folder / script) as proxy, proxy.client() as client:
-                    client.post(CHAT_PATH, json=chat_request(script))
-                (recorded,) = proxy.captures.iterdir()
-                shutil.copyfile(recorded, ROOT / "captures" / f"{script}.mitm")
-                print(f"captures/{script}.mitm")
+        with Engine(folder / "scripted.gguf", folder / "llama-server.log") as engine:
+            for script in WHOLE:
+                record(engine, folder / script, f"{script}.mitm", chat_request(script))
+            for script in STREAMED:
+                name = f"stream-{script}"
+                record(engine, folder / name, f"{name}.mitm", chat_request(script, stream=True))
     return 0
 
 

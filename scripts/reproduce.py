@@ -1,8 +1,8 @@
 """Shows the fault and its repair on an engine that runs already, such as Docker Model Runner.
 
 The report's request, whose answer needs two tool calls, goes to the engine directly and through a pegmend that is
-started for it; then one that needs a single call does. Exit status: 0 the fault showed and was repaired, 1 it showed
-and was not, 2 the engine cannot be asked, 3 the fault did not show.
+started for it, whole and as a stream; then one that needs a single call does. Exit status: 0 the fault showed and was
+repaired, 1 it showed and was not, 2 the engine cannot be asked, 3 the fault did not show.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class Target:
         path = url.path.rstrip("/") or DEFAULT_PATH
         return cls(f"{url.scheme}://{url.netloc.decode()}", path, model)
 
-    def ask(self, origin: str, prompt: str, seed: int) -> httpx.Response:
-        """Send one request that is not streamed."""
+    def ask(self, origin: str, prompt: str, seed: int, *, stream: bool = False) -> httpx.Response:
+        """Send one request."""
         request = {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
             "tools": TOOLS,
             "seed": seed,
-            "stream": False,
+            "stream": stream,
         }
         return httpx.post(f"{origin}{self.path}/chat/completions", json=request, timeout=600, trust_env=False)
 
@@ -77,9 +77,11 @@ def show(target: Target, two_calls: str, one_call: str, read_log: Callable[[], s
     with pegmend(target.origin) as mended:
         print(f"Two calls in one turn: POST {target.path}/chat/completions, stream: false\n  {two_calls}")
         status = _show_two_calls(target, mended, two_calls, read_log)
+        print("\nThe same with stream: true")
+        is_streamed = _show_stream(target, mended, two_calls)
         print(f"\nA single call:\n  {one_call}")
         same = _show_single_call(target, mended, one_call)
-    if status == REPAIRED and not same:
+    if status == REPAIRED and not (is_streamed and same):
         return UNREPAIRED
     return status
 
@@ -102,6 +104,47 @@ def _show_two_calls(target: Target, mended: str, prompt: str, read_log: Callable
     for call in calls:
         print(f"                   {call[0]} {call[1]}")
     return REPAIRED if repaired.status_code == 200 and calls else UNREPAIRED
+
+
+def _show_stream(target: Target, mended: str, prompt: str) -> bool:
+    direct = _Stream(target.ask(target.origin, prompt, seed=1, stream=True))
+    through = _Stream(target.ask(mended, prompt, seed=1, stream=True))
+    for name, stream in (("direct", direct), ("through pegmend", through)):
+        print(f"  {name:16} {stream.summary}")
+        for call in stream.calls:
+            print(f"                   {call['name']} {call['arguments']}")
+    return bool(through.calls) and not through.error
+
+
+class _Stream:
+    """What a client has at the end of a stream."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.calls: list[dict[str, str]] = []
+        self.error = "" if response.status_code == 200 else response.text
+        self.end = "no end"
+        events = response.text.split("\n\n")
+        for event in events:
+            if event.startswith("data: {"):
+                self._take(json.loads(event[6:]))
+        self.note = "".join(event[2:] for event in events if event.startswith(": x-pegmend"))
+
+    def _take(self, chunk: dict[str, Any]) -> None:
+        if "error" in chunk:
+            self.error = chunk["error"]["message"]
+        for choice in chunk.get("choices", []):
+            self.end = choice["finish_reason"] or self.end
+            for part in choice["delta"].get("tool_calls") or []:
+                if part["index"] == len(self.calls):
+                    self.calls.append({"name": "", "arguments": ""})
+                call = self.calls[part["index"]]
+                call["name"] += part["function"].get("name") or ""
+                call["arguments"] += part["function"].get("arguments") or ""
+
+    @property
+    def summary(self) -> str:
+        """The outcome in one line."""
+        return self.error or ", ".join(filter(None, [f"finish_reason {self.end}", self.note]))
 
 
 def _show_single_call(target: Target, mended: str, prompt: str) -> bool:
