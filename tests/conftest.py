@@ -69,3 +69,8 @@ def chat_request(script: str, **members: Any) -> dict[str, Any]:
     """Return a request that makes the model say `script`."""
     prompt = f"{REPORT_PROMPT} script:{script} "
     return {"model": "scripted", "messages": [{"role": "user", "content": prompt}], "tools": TOOLS, **members}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the fault itself first: where it does not show, the other tests prove nothing."""
+    items.sort(key=lambda item: item.path.name != "test_fault.py")

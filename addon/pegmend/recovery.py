@@ -66,8 +66,7 @@ class Recovery:
             return
         flow.response.headers[HEADER] = record_of(flow)["header"]
         if repaired is not None:
-            is_stream = repaired.body.startswith(b"data: ")
-            set_response(flow.response, repaired.status, repaired.body, EVENTS if is_stream else JSON)
+            set_response(flow.response, repaired.status, repaired.body, EVENTS if repaired.is_events else JSON)
             if repaired.outcome == "error":
                 flow.response.headers["x-should-retry"] = "false"
 
@@ -102,7 +101,7 @@ class Recovery:
         started = time.monotonic()
         record_of(flow)["format"] = failure.format
         try:
-            request = ChatRequest.parse(flow.request.content or b"")
+            request = ChatRequest.parse(flow.request.get_content(strict=False) or b"")
             if request is None:
                 raise ReplayFailed("the request is not a JSON object")
             entry = await self._entry(flow, request, failure)

@@ -45,7 +45,7 @@ class FailedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The response in place of the failure: a whole body, or the events that complete a stream.
+    """The response in place of the failure: a whole body, or (`is_events`) the events that complete a stream.
 
     `outcome` is "repaired", "incomplete" or "error" with the error's `code`; `calls` are the names of the turn's calls
     in order, `raw_output` the model's text for each choice as far as it is known.
@@ -53,6 +53,7 @@ class Repair:
 
     status: int
     body: bytes
+    is_events: bool
     outcome: str
     evidence: str = ""
     calls: tuple[str, ...] = ()
@@ -99,10 +100,9 @@ def _by_log(failed: FailedTurn) -> Repair | TurnError | None:
             return _from_texts(failed, completion, "full", with_usage=False)
         # No second run, no token counts: who asked for them gets them from the replay.
         if sent is not None and not failed.request.wants_usage:
-            choice = sent.choice(0)
-            rest = rest_of_remainder(choice, entry.remainder, failed.request.read)
+            rest = rest_of_remainder(sent.choice(0), entry.remainder, failed.request.read)
             if rest is not None:
-                return _continued(failed, [rest], ["tool_calls"], "stream+log", (entry.remainder,))
+                return _events(sent, [rest], "repaired", "stream+log", (entry.remainder,))
     except TurnError as error:
         return error
     return None
@@ -122,7 +122,8 @@ def _check_against_log(entry: FailureEntry | None, completion: RawCompletion) ->
     if entry is None or len(completion.texts) != 1:
         return
     (text,) = completion.texts
-    if not text.rstrip().endswith(entry.remainder.rstrip()):
+    # Line ends are not kept by every form of the log.
+    if not text.replace("\r", "").rstrip().endswith(entry.remainder.replace("\r", "").rstrip()):
         raise Incomplete(
             "The engine's second run differs from what it logged of the first one, so that the turn is unknown. Ask "
             "again, or set a seed.",
@@ -159,55 +160,50 @@ def _without_replay(failed: FailedTurn, problem: TurnError | None) -> Repair:
 
 def _incomplete(failed: FailedTurn, turn: Turn) -> Repair:
     assert failed.entry is not None
-    if failed.sent is None:
-        completion = RawCompletion.of_text(failed.request, failed.entry.remainder)
-        body, names = openai_chat.completion_body(completion, [turn]), [call.name for call in turn.calls]
-    else:
+    raw_output = (failed.entry.remainder,)
+    if failed.sent is not None:
         rest = Rest(calls=turn.calls, content=turn.content)
-        body, names = _events(failed.sent, [rest], ["tool_calls"], None)
-    return Repair(200, body, "incomplete", "log", tuple(names), raw_output=(failed.entry.remainder,))
+        return _events(failed.sent, [rest], "incomplete", "log", raw_output)
+    completion = RawCompletion.of_text(failed.request, failed.entry.remainder)
+    return _whole(completion, [turn], "incomplete", "log")
 
 
 def _from_texts(failed: FailedTurn, completion: RawCompletion, evidence: str, *, with_usage: bool) -> Repair:
     """Return the repair that whole texts prove, one for each choice. Raises a TurnError where they do not."""
     turns = openai_chat.read_turns(failed.request, completion)
     if failed.sent is None:
-        body = openai_chat.completion_body(completion, turns)
-        names = tuple(call.name for turn in turns for call in turn.calls)
-        return Repair(200, body, "repaired", evidence, names, raw_output=completion.texts)
+        return _whole(completion, turns, "repaired", evidence)
     rests = [
         rest_of_text(failed.sent.choice(index), text, partial(failed.request.read, truncated=turn.truncated))
         for index, (text, turn) in enumerate(zip(completion.texts, turns, strict=True))
     ]
     failed.sent.head = failed.sent.head or completion.chunk_head
-    finish_reasons = [openai_chat.finish_reason(turn) for turn in turns]
     usage = completion.body.get("usage") if with_usage and failed.request.wants_usage else None
-    return _continued(failed, rests, finish_reasons, evidence, completion.texts, usage)
+    return _events(failed.sent, rests, "repaired", evidence, completion.texts, usage)
 
 
-def _continued(
-    failed: FailedTurn,
+def _whole(completion: RawCompletion, turns: Sequence[Turn], outcome: str, evidence: str) -> Repair:
+    names = tuple(call.name for turn in turns for call in turn.calls)
+    body = openai_chat.completion_body(completion, turns)
+    return Repair(200, body, False, outcome, evidence, names, raw_output=completion.texts)
+
+
+def _events(
+    sent: SentStream,
     rests: Sequence[Rest],
-    finish_reasons: Sequence[str],
+    outcome: str,
     evidence: str,
     raw_output: tuple[str, ...],
     usage: object = None,
 ) -> Repair:
-    assert failed.sent is not None
-    body, names = _events(failed.sent, rests, finish_reasons, usage)
-    return Repair(200, body, "repaired", evidence, tuple(names), raw_output=raw_output)
-
-
-def _events(
-    sent: SentStream, rests: Sequence[Rest], finish_reasons: Sequence[str], usage: object
-) -> tuple[bytes, list[str]]:
     names = []
     for index, rest in enumerate(rests):
         names += [call.name for call in sent.choice(index).calls]
         names += [call.name for call in rest.calls]
-    return rest_events(sent, rests, finish_reasons=finish_reasons, usage=usage), names
+    body = rest_events(sent, rests, usage)
+    return Repair(200, body, True, outcome, evidence, tuple(names), raw_output=raw_output)
 
 
 def _error(failed: FailedTurn, error: TurnError, evidence: str, raw_output: tuple[str, ...]) -> Repair:
     body = error_event(error) if failed.is_streaming else openai_chat.error_body(error)
-    return Repair(errors.STATUS, body, "error", evidence, code=error.code, raw_output=raw_output)
+    return Repair(errors.STATUS, body, failed.is_streaming, "error", evidence, code=error.code, raw_output=raw_output)

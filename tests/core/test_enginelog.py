@@ -46,6 +46,7 @@ REMAINDERS = [
     ';\n{\n  "name": "write_file",\n\n  "parameters": {}\n}',
     '; {"name": "x", "parameters": {"content": "name | value\\n[123] é 漢字 \u2028 \\"q\\""}}\nname | value\n[123] x',
     "",
+    "x" * 3_000_000 + "\n" + "y" * 100_000,
     "=== BEGIN ===\n=== END ===",
 ]
 
@@ -56,7 +57,8 @@ def read(lines: list[str], pieces: Callable[[bytes], list[bytes]] = lambda data:
 
 
 def byte_by_byte(data: bytes) -> list[bytes]:
-    return [data[n : n + 1] for n in range(len(data))]
+    size = 1 if len(data) < 10_000 else 4096
+    return [data[n : n + size] for n in range(0, len(data), size)]
 
 
 def at_random(data: bytes) -> list[bytes]:
@@ -67,7 +69,7 @@ def at_random(data: bytes) -> list[bytes]:
 
 @pytest.mark.parametrize("pieces", [lambda data: [data], byte_by_byte, at_random], ids=["whole", "bytes", "random"])
 @pytest.mark.parametrize("debug", [False, True])
-@pytest.mark.parametrize("remainder", REMAINDERS)
+@pytest.mark.parametrize("remainder", REMAINDERS, ids=range(len(REMAINDERS)))
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms(form: str, remainder: str, debug: bool, pieces: Callable[[bytes], list[bytes]]) -> None:
     full = f"{B}{remainder}"

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import string
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -197,20 +197,24 @@ def _read_turn(request: ChatRequest, text: str, *, truncated: bool) -> Turn:
     return turn
 
 
-def completion_body(completion: RawCompletion, turns: list[Turn]) -> bytes:
+def completion_body(completion: RawCompletion, turns: Sequence[Turn]) -> bytes:
     """Return a completion with the `turns` in it; all else (id, model, usage, timings) is the replay's."""
     choices = [
-        {**choice, "finish_reason": finish_reason(turn), "message": _message(completion.body, index, turn)}
+        {
+            **choice,
+            "finish_reason": finish_reason(turn.calls, truncated=turn.truncated),
+            "message": _message(completion.body, index, turn),
+        }
         for index, (choice, turn) in enumerate(zip(completion.body["choices"], turns, strict=True))
     ]
     return orjson.dumps({**completion.body, "choices": choices})
 
 
-def finish_reason(turn: Turn) -> str:
-    """Return why a turn ended, in OpenAI's words."""
-    if turn.truncated:
+def finish_reason(calls: Sequence[object], *, truncated: bool) -> str:
+    """Return why a turn with these calls ended, in OpenAI's words."""
+    if truncated:
         return "length"
-    return "tool_calls" if turn.calls else "stop"
+    return "tool_calls" if calls else "stop"
 
 
 def _message(completion: dict[str, Any], choice: int, turn: Turn) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from pegmend.continuation import Rest, SentCall, SentChoice
-from pegmend.dialects.openai_chat import call_id, error_object
+from pegmend.dialects.openai_chat import call_id, error_object, finish_reason
 from pegmend.errors import TurnError
 from pegmend.sse import DONE, data_of_events, json_event
 
@@ -58,14 +58,14 @@ def _take_delta(sent: SentChoice, delta: dict[str, Any]) -> None:
         call.arguments += part["function"].get("arguments") or ""
 
 
-def rest_events(sent: SentStream, rests: Sequence[Rest], *, finish_reasons: Sequence[str], usage: Any = None) -> bytes:
+def rest_events(sent: SentStream, rests: Sequence[Rest], usage: object = None) -> bytes:
     """Return the events that complete a stream: for each choice its rest and end, then the usage if there is one."""
     events = []
-    for index, (rest, finish_reason) in enumerate(zip(rests, finish_reasons, strict=True)):
+    for index, rest in enumerate(rests):
         choice = sent.choice(index)
         deltas = _deltas(str(sent.head.get("id")), index, choice, rest)
         events += [_chunk(sent, index, delta, None) for delta in deltas]
-        events.append(_chunk(sent, index, {}, finish_reason))
+        events.append(_chunk(sent, index, {}, finish_reason(choice.calls or rest.calls, truncated=rest.truncated)))
     if usage is not None:
         events.append(json_event({"choices": [], **sent.head, "usage": usage}))
     return b"".join(events) + DONE
