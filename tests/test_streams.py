@@ -264,4 +264,4 @@ def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(start_prox
     assert response.headers["x-pegmend"] == "repaired; evidence=replay; calls=2"
     streamed = accumulate(response.text)
     assert streamed.calls == BOTH_FILES
-    assert streamed.heads == {("c", "m", 1, "f")}
+    assert streamed.heads == {("c", "m", "f")}

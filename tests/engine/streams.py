@@ -13,6 +13,7 @@ class Streamed:
     finish_reasons: dict[int, str] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+    pings: int = 0
     heads: set[tuple[Any, ...]] = field(default_factory=set)
     usage: dict[str, Any] | None = None
     is_done: bool = False
@@ -33,8 +34,10 @@ def accumulate(text: str) -> Streamed:
     """Return what a stream amounts to."""
     streamed = Streamed()
     for event in text.split("\n\n"):
-        if event.startswith(":"):
+        if event.startswith(": x-pegmend"):
             streamed.comments.append(event[1:].strip())
+        elif event.startswith(":"):
+            streamed.pings += 1
         elif event == "data: [DONE]":
             streamed.is_done = True
         elif event:
@@ -49,7 +52,7 @@ def _take(streamed: Streamed, chunk: dict[str, Any]) -> None:
         streamed.errors.append(chunk["error"])
         return
     assert chunk["object"] == "chat.completion.chunk"
-    streamed.heads.add((chunk["id"], chunk["model"], chunk["created"], chunk["system_fingerprint"]))
+    streamed.heads.add((chunk["id"], chunk["model"], chunk["system_fingerprint"]))
     streamed.usage = chunk.get("usage") or streamed.usage
     for choice in chunk["choices"]:
         message = streamed.messages.setdefault(choice["index"], {"content": ""})
