@@ -116,18 +116,16 @@ def chunks_of(port: int, host: str, script: str) -> list[bytes]:
 
 @pytest.mark.parametrize("script", ["single", "plain"])
 def test_healthy_streams_keep_their_chunks(engine: Engine, proxy: Proxy, script: str) -> None:
-    def shapes(chunks: list[bytes]) -> list[list[Any]]:
-        """Everything of each chunk but ids and times."""
-        events = [chunk.decode().split("\n\n") for chunk in chunks]
-        parsed = [[json.loads(one[6:]) for one in chunk if one.startswith("data: {")] for chunk in events]
-        return [[[event["choices"] for event in chunk], len(chunk)] for chunk in parsed]
-
     direct = chunks_of(engine.port, "x", script)
     through = chunks_of(proxy.reverse_port, "x", script)
+
+    def events_in(chunks: list[bytes]) -> list[int]:
+        # TCP may cut a chunk on a slow machine; what counts is that nothing waits for what comes after it.
+        return [chunk.count(b"\n\n") for chunk in chunks if b"\n\n" in chunk]
+
     assert len(direct) > 5
-    assert [len(chunk) for chunk in through] == pytest.approx([len(chunk) for chunk in direct], abs=16)
-    for ours, theirs in zip(shapes(through), shapes(direct), strict=True):
-        assert json.dumps(ours).count("delta") == json.dumps(theirs).count("delta")
+    assert events_in(through) == events_in(direct)
+    assert b"".join(through).count(b"delta") == b"".join(direct).count(b"delta")
 
 
 EVENTS = [b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % number for number in range(3)] + [b"data: [DONE]\n\n"]

@@ -154,7 +154,7 @@ def _well_formed(raw: bytes) -> tuple[bytes, tuple[Change, ...]]:
         kind = part.lastgroup
         if kind == "quote":
             in_string = not in_string
-        if kind is None or kind == "quote" or in_string != (kind != "number") and kind in _TOKENS:
+        if kind is None or kind == "quote" or (in_string != (kind != "number") and kind in _TOKENS):
             continue
         after, reason = _REPAIRS[kind](part)
         changes.append(Change(part.start(), part.group(), after, reason))
