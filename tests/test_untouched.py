@@ -112,7 +112,7 @@ def test_other_failures_of_the_engine_pass(direct: httpx.Client, mended: httpx.C
 
 
 def test_requests_without_tools_arrive_to_the_byte(upstream: CannedUpstream, canned_proxy: Proxy) -> None:
-    body = b' {"messages" : [ ] , "note":"\xe9 \\u00e9"} '
+    body = b' {"messages" : [ ] , "note":"\xc3\xa9 \\u00e9 \\ud83d\\ude00", "n": 1.00} '
     sent = raw_request(f"{CHAT_PATH}?answer=0", upstream.origin.removeprefix("http://"), body)
     exchange(canned_proxy.reverse_port, sent)
     assert upstream.requests[-1] == sent

@@ -41,16 +41,21 @@ def find_failure(status: int, body: bytes) -> Failure | None:
     """
     if not may_be_failure(status):
         return None
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    for message in _messages(document, _MAX_DEPTH):
+    for message in messages_in(body):
         if found := _SENTENCE.search(message):
             return Failure(found[1], message)
         if _OLD_SENTENCE.search(message):
             return Failure(UNNAMED_FORMAT, message)
     return None
+
+
+def messages_in(body: bytes) -> Iterator[str]:
+    """Yield the error messages in a JSON body, whatever is around them; none where it is no JSON."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return
+    yield from _messages(document, _MAX_DEPTH)
 
 
 def _messages(value: Any, depth: int) -> Iterator[str]:

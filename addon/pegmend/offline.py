@@ -12,7 +12,7 @@ from mitmproxy.io import FlowReader
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
 from pegmend.dialects.openai_stream import NotAStream
 from pegmend.gate import FailureGate
-from pegmend.record import recorded_entry, recorded_replay, restore_original
+from pegmend.record import recorded_entry, recorded_replay, request_kinds, restore_original
 from pegmend.recovery import failed_turn, failure_in
 from pegmend.repair import Repair, recover
 from pegmend.replay import ReplayFailed
@@ -56,17 +56,19 @@ def review(file: Path) -> Iterator[ReviewedTurn]:
 def _review_flow(flow: http.HTTPFlow) -> ReviewedTurn:
     restore_original(flow)
     path, response = flow.request.path, flow.response
+    kinds = request_kinds(flow)
+    request = f" (request repaired: {', '.join(kinds)})" if kinds else ""
     if response is None:
         return ReviewedTurn(path, "no response", str(flow.error or ""), None)
     failure, gate = failure_in(response, response.get_content(strict=False) or b"")
     if failure is None:
-        return ReviewedTurn(path, str(response.status_code), "as it is", None)
+        return ReviewedTurn(path, str(response.status_code), f"as it is{request}", None)
     engine = f"{response.status_code} {failure.format}"
     try:
         repaired = _repair(flow, gate)
     except (BadCompletion, NotAStream, ReplayFailed) as error:
         return ReviewedTurn(path, engine, f"unrepaired: {error}", False)
-    result = f"{repaired.outcome}: {', '.join(repaired.calls) or repaired.code or 'plain answer'}"
+    result = f"{repaired.outcome}: {', '.join(repaired.calls) or repaired.code or 'plain answer'}{request}"
     return ReviewedTurn(path, engine, result, repaired.outcome == "repaired")
 
 

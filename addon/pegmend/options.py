@@ -15,6 +15,12 @@ from pegmend.upstreams import DEFAULT, Upstream, is_chat_path, parse_upstream
 
 CAPTURE_CHOICES = ("all", "repaired", "off")
 INCOMPLETE_CHOICES = ("error", "deliver")
+UNFOLD_CHOICES = ("auto", "always", "off")
+_CHOICES = {
+    "pegmend_capture": CAPTURE_CHOICES,
+    "pegmend_incomplete": INCOMPLETE_CHOICES,
+    "pegmend_unfold": UNFOLD_CHOICES,
+}
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +58,19 @@ class PegmendOptions:
             "Calls that are known only from the end of the log's text: an error, or deliver them all the same.",
             choices=INCOMPLETE_CHOICES,
         )
+        loader.add_option(
+            "pegmend_repair_requests", bool, True, "Make ill-formed bytes and arguments in requests well-formed."
+        )
+        loader.add_option(
+            "pegmend_unfold",
+            str,
+            "auto",
+            "Histories with several calls in one message, one call a message: where the template refuses them, or not.",
+            choices=UNFOLD_CHOICES,
+        )
+        loader.add_option(
+            "pegmend_mojibake", bool, False, "Undo mojibake in what assistants and tools said, where it is certain."
+        )
         loader.add_option("pegmend_capture", str, "all", "What to record.", choices=CAPTURE_CHOICES)
         loader.add_option("pegmend_capture_dir", str, "~/.pegmend/captures", "Where to record.")
         loader.add_option("pegmend_capture_max_mb", int, 1024, "How much to keep; the oldest files go first.")
@@ -63,7 +82,7 @@ class PegmendOptions:
                 _upstreams(tuple(ctx.options.pegmend_upstreams), ())
             except ValueError as error:
                 raise exceptions.OptionsError(f"pegmend_upstreams: {error}.") from error
-        for name, choices in (("pegmend_capture", CAPTURE_CHOICES), ("pegmend_incomplete", INCOMPLETE_CHOICES)):
+        for name, choices in _CHOICES.items():
             # mitmproxy does not check the choices of an option that was set before the script was loaded.
             value = getattr(ctx.options, name)
             if name in updated and value not in choices:

@@ -16,6 +16,7 @@ from pegmend.replay import ReplayFailed
 KEY = "pegmend"
 JSON = "application/json; charset=utf-8"
 EVENTS = "text/event-stream"
+_NOTES_LIMIT = 100
 
 
 def record_of(flow: http.HTTPFlow) -> dict[str, Any]:
@@ -33,6 +34,17 @@ def outcome_of(flow: http.HTTPFlow) -> str | None:
     """Return what pegmend made of a failure: repaired, incomplete, error, failed; None where there was no failure."""
     outcome: str | None = flow.metadata.get(KEY, {}).get("outcome")
     return outcome
+
+
+def keep_request(flow: http.HTTPFlow, original: bytes, kinds: list[str], notes: list[str]) -> None:
+    """Note the client's own request before it is replaced, and what was repaired in it."""
+    record_of(flow).update(original_request=original, request=kinds, request_notes=notes[:_NOTES_LIMIT])
+
+
+def request_kinds(flow: http.HTTPFlow) -> list[str]:
+    """Return what was repaired in a request: bytes, arguments, mojibake, unfolded."""
+    kinds: list[str] = flow.metadata.get(KEY, {}).get("request", [])
+    return kinds
 
 
 def keep_original(flow: http.HTTPFlow, body: bytes) -> None:
@@ -79,7 +91,7 @@ def recorded_replay(flow: http.HTTPFlow) -> Callable[[], Awaitable[bytes]]:
 
 def set_response(response: http.Response, status: int, body: bytes, content_type: str) -> None:
     """Give a response another status and body, and the headers that go with them."""
-    if content_type == EVENTS and response.headers.get("content-type") == EVENTS:
+    if content_type == EVENTS and "transfer-encoding" in response.headers:
         response.data.content = body  # a recorded stream keeps its headers: no length, but its encoding in chunks
         return
     response.status_code = status

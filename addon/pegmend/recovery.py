@@ -4,8 +4,8 @@ import asyncio
 import logging
 import time
 
+import orjson
 from mitmproxy import ctx, http
-from mitmproxy.connection import ConnectionState
 
 from pegmend import sse
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
@@ -13,6 +13,7 @@ from pegmend.dialects.openai_stream import NotAStream, SentStream
 from pegmend.enginelog import FailureEntry
 from pegmend.failure import Failure, find_failure
 from pegmend.gate import FailureGate
+from pegmend.history import unfolded
 from pegmend.logwatch import LogWatch
 from pegmend.options import is_chat
 from pegmend.record import (
@@ -20,14 +21,19 @@ from pegmend.record import (
     JSON,
     keep_entry,
     keep_original,
+    keep_request,
     record_of,
     recorded_entry,
     recorded_replay,
+    request_kinds,
     restore_original,
     set_response,
 )
 from pegmend.repair import FailedTurn, Repair, Replay, recover
-from pegmend.replay import ReplayFailed, ReplayRequest, replay_headers, send_replay
+from pegmend.replay import ReplayFailed
+from pegmend.resend import send_again
+from pegmend.templates import is_refusal
+from pegmend.unfolding import Unfolding
 
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
@@ -39,20 +45,27 @@ logger = logging.getLogger(__name__)
 class Recovery:
     """Replaces the engine's refusal by the turn that the model made."""
 
-    def __init__(self, log_watch: LogWatch) -> None:
+    def __init__(self, log_watch: LogWatch, unfolding: Unfolding) -> None:
         self._log_watch = log_watch
+        self._unfolding = unfolding
         self._running: dict[str, asyncio.Task[Repair | None]] = {}
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Put the gate into every stream of a chat, which may report the failure as an event."""
-        if flow.live and flow.response is not None and is_chat(flow) and _is_event_stream(flow.response):
+        if not flow.live or flow.response is None or not is_chat(flow):
+            return
+        if kinds := request_kinds(flow):
+            flow.response.headers[HEADER] = f"request={','.join(kinds)}"
+        if _is_event_stream(flow.response):
             flow.response.stream = FailureGate()
 
     async def response(self, flow: http.HTTPFlow) -> None:
         """Repair a failed turn that was not streamed, and any turn of a flow file."""
         if not is_chat(flow) or flow.response is None or flow.response.stream:
             return
-        if not flow.live:
+        if flow.live:
+            await self._answer_refusal(flow)
+        else:
             restore_original(flow)
         body = flow.response.get_content(strict=False) or b""
         failure, gate = failure_in(flow.response, body)
@@ -61,14 +74,38 @@ class Recovery:
         keep_original(flow, body)
         repaired = await self._repair(flow, failure, gate)
         if gate is not None:
-            tail = _tail(repaired) if repaired else _visible(record_of(flow)["header"]) + gate.held
-            set_response(flow.response, 200, gate.content() + tail, EVENTS)
+            tail = repaired.body if repaired else gate.held
+            set_response(flow.response, 200, gate.content() + _visible(record_of(flow)["header"]) + tail, EVENTS)
             return
         flow.response.headers[HEADER] = record_of(flow)["header"]
         if repaired is not None:
             set_response(flow.response, repaired.status, repaired.body, EVENTS if repaired.is_events else JSON)
             if repaired.outcome == "error":
                 flow.response.headers["x-should-retry"] = "false"
+
+    async def _answer_refusal(self, flow: http.HTTPFlow) -> None:
+        """Where the template refuses several calls in one message, send the request once more with one a message.
+
+        Such histories are unfolded beforehand, so that this happens only when the engine has another template now. The
+        answer is taken whole then, also that of a stream.
+        """
+        assert flow.response is not None
+        if not is_refusal(flow.response.status_code, flow.response.get_content(strict=False) or b""):
+            return
+        raw = flow.request.get_content(strict=False) or b""
+        request = ChatRequest.parse(raw)
+        if request is None or not self._unfolding.learn_refusal(flow, request.body):
+            return
+        body = orjson.dumps({**request.body, "messages": unfolded(request.body["messages"])})
+        try:
+            answer = await send_again(flow, body)
+        except ReplayFailed as error:
+            logger.warning("pegmend: %s: the unfolded history got no answer: %s", flow.request.path, error)
+            return
+        keep_request(flow, raw, ["unfolded"], ["messages: one call a message"])
+        flow.request.content = body
+        set_response(flow.response, answer.status, answer.body, answer.content_type)
+        flow.response.headers[HEADER] = "request=unfolded"
 
     async def response_tail(self, flow: http.HTTPFlow) -> None:
         """Repair a turn whose stream ended in the failure; while that takes time, comments keep the stream alive."""
@@ -87,7 +124,7 @@ class Recovery:
             gate.needs_tail = True
         elif (repaired := task.result()) is not None:
             gate.held = b""
-            gate.ready.append(_tail(repaired))
+            gate.ready.append(_visible(record_of(flow)["header"]) + repaired.body)
         else:
             gate.ready.append(_visible(record_of(flow)["header"]))
 
@@ -161,28 +198,20 @@ def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
     record = record_of(flow)
 
     async def ask() -> bytes:
-        answer = await send_replay(
-            ReplayRequest(
-                flow.request.url, replay_headers(flow.request.headers.items(multi=True)), request.raw_replay()
-            ),
-            timeout_seconds=ctx.options.pegmend_replay_timeout_ms / 1000,
-            client_is_gone=lambda: not flow.client_conn.state & ConnectionState.CAN_READ,
-            verify_tls=flow.request.scheme == "https" and not ctx.options.ssl_insecure,
-        )
-        record["replay_body"] = answer
-        return answer
+        answer = await send_again(flow, request.raw_replay())
+        if answer.status != 200:
+            beginning = answer.body[:200].decode("utf-8", "replace")
+            raise ReplayFailed(f"the engine answered with status {answer.status}: {beginning}")
+        record["replay_body"] = answer.body
+        return answer.body
 
     if not flow.live:
         return recorded_replay(flow)
     return ask if ctx.options.pegmend_replay else None
 
 
-def _tail(repaired: Repair) -> bytes:
-    """Return what completes a stream; its headers have gone, so that a comment says what was done."""
-    return _visible(repaired.header) + repaired.body
-
-
 def _visible(header: str) -> bytes:
+    """Return a comment for a stream: its headers have gone when the failure comes."""
     return sse.comment(f"{HEADER}: {header}")
 
 
@@ -194,6 +223,8 @@ def _give_up(flow: http.HTTPFlow, reason: str) -> None:
 
 def _mark(flow: http.HTTPFlow, outcome: str, header: str) -> None:
     """Make the outcome visible in the record and in mitmproxy's lists."""
+    if kinds := request_kinds(flow):
+        header += f"; request={','.join(kinds)}"
     record_of(flow).update(outcome=outcome, header=header)
     flow.marked = MARKER
     flow.comment = f"pegmend: {header}"

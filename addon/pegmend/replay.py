@@ -42,18 +42,27 @@ class ReplayRequest:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
 def replay_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return those headers of the original request that belong to its replay as well."""
     return tuple((name, value) for name, value in headers if name.lower() not in _HOP_HEADERS)
 
 
-async def send_replay(
+async def exchange(
     request: ReplayRequest, *, timeout_seconds: float, client_is_gone: Callable[[], bool], verify_tls: bool = True
-) -> bytes:
-    """Return the body of the answer.
+) -> Answer:
+    """Send a request and return the answer.
 
-    Raises ReplayFailed where the engine does not answer with status 200, takes longer than the timeout, or
-    `client_is_gone` becomes true. The run is cancelled then, so that the engine can stop.
+    Raises ReplayFailed where there is none, it takes longer than the timeout, or `client_is_gone` becomes true. The
+    request is cancelled then, so that the engine can stop.
     """
     work = asyncio.create_task(_send(request, verify_tls))
     try:
@@ -64,9 +73,9 @@ async def send_replay(
         work.cancel()
 
 
-async def _send(request: ReplayRequest, verify_tls: bool) -> bytes:
+async def _send(request: ReplayRequest, verify_tls: bool) -> Answer:
     headers = [*request.headers, ("Accept-Encoding", "identity")]
-    # No proxy variables: the replay would come back to this very proxy.
+    # No proxy variables: the request would come back to this very proxy.
     async with (
         httpx.AsyncClient(trust_env=False, timeout=None, verify=verify_tls) as client,  # noqa: S113
         client.stream("POST", request.url, headers=headers, content=request.body) as response,
@@ -76,13 +85,10 @@ async def _send(request: ReplayRequest, verify_tls: bool) -> bytes:
             body += chunk
             if len(body) > BODY_LIMIT:
                 raise ReplayFailed(f"the answer is longer than {BODY_LIMIT} bytes")
-    if response.status_code != 200:
-        beginning = bytes(body[:200]).decode("utf-8", "replace")
-        raise ReplayFailed(f"the engine answered with status {response.status_code}: {beginning}")
-    return bytes(body)
+    return Answer(response.status_code, response.headers.get("content-type", ""), bytes(body))
 
 
-async def _first_of(work: "asyncio.Task[bytes]", timeout_seconds: float, client_is_gone: Callable[[], bool]) -> bytes:
+async def _first_of(work: "asyncio.Task[Answer]", timeout_seconds: float, client_is_gone: Callable[[], bool]) -> Answer:
     """Return what `work` returns, unless time is up or the client goes away before."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_seconds

@@ -65,6 +65,8 @@ _PARTS = re.compile(
 )
 _CONTROL_ESCAPES = {0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0C: "\\f", 0x0D: "\\r"}
 _REPLACEMENT = "\ufffd"
+_ONLY_IN_STRINGS = frozenset({"surrogate", "control"})
+_NOT_IN_STRINGS = frozenset({"number"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Change:
 class Body:
     """A JSON body: its bytes, its value, and what was changed in it to have one.
 
-    `encoding` is the one that the whole body was in before, "" for UTF-8; the offsets of `changes` are in the text after
-    its conversion. Where the body has no value, `problem` says why and where, and the bytes are the original's.
+    `encoding` is the one that the whole body was in before, "" for UTF-8; the offsets of `changes` are in the text
+    after its conversion. Where the body has no value, `problem` says why and where, and the bytes are the original's.
     """
 
     raw: bytes
@@ -125,7 +127,7 @@ def _as_utf8(raw: bytes, charset: str) -> tuple[bytes, str]:
     for encoding in _declared(raw, charset):
         try:
             # Halves of surrogate pairs are kept, to be seen later as what they are.
-            return raw.decode(encoding).encode("utf-8", "surrogatepass"), encoding
+            return raw.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass"), encoding
         except (UnicodeDecodeError, LookupError):
             continue
     return raw, ""
@@ -154,16 +156,13 @@ def _well_formed(raw: bytes) -> tuple[bytes, tuple[Change, ...]]:
         kind = part.lastgroup
         if kind == "quote":
             in_string = not in_string
-        if kind is None or kind == "quote" or (in_string != (kind != "number") and kind in _TOKENS):
+        if kind is None or kind == "quote" or kind in (_NOT_IN_STRINGS if in_string else _ONLY_IN_STRINGS):
             continue
         after, reason = _REPAIRS[kind](part)
         changes.append(Change(part.start(), part.group(), after, reason))
         pieces += [raw[kept : part.start()], after.encode()]
         kept = part.end()
     return b"".join([*pieces, raw[kept:]]), tuple(changes)
-
-
-_TOKENS = frozenset({"surrogate", "control", "number"})
 
 
 def _surrogate_pair(part: re.Match[bytes]) -> tuple[str, str]:

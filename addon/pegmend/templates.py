@@ -1,0 +1,45 @@
+"""What an engine's answers say of its chat template: whether it takes several calls in one message."""
+
+import re
+from typing import Any
+
+import httpx
+import orjson
+
+from pegmend.failure import find_failure, messages_in
+
+# "This model only supports single tool-calls at once!" and its variants, anywhere in the engine's message.
+_REFUSAL = re.compile(r"single tool[- ]?calls? at once", re.IGNORECASE)
+_CHAT_SUFFIX = re.compile(r"(?:/v1)?/chat/completions.*\Z", re.DOTALL)
+_PROPS_SECONDS = 2.0
+_LIMITS = frozenset({"stream_options", "max_completion_tokens", "n_predict"})
+
+
+def is_refusal(status: int, body: bytes) -> bool:
+    """Whether a response is the template's refusal of several calls in one message (status 400 or 500)."""
+    return status in (400, 500) and any(_REFUSAL.search(message) for message in messages_in(body))
+
+
+def one_token_request(body: dict[str, Any]) -> bytes:
+    """Return the request that shows whether the template takes a history: the same for a single token."""
+    asked = {name: value for name, value in body.items() if name not in _LIMITS}
+    return orjson.dumps({**asked, "max_tokens": 1, "stream": False, "n": 1})
+
+
+def takes_several_by_answer(status: int, body: bytes) -> bool | None:
+    """Return what the answer to such a request shows, None where it shows nothing of the template."""
+    if is_refusal(status, body):
+        return False
+    # A single token may well be no whole call: then the output is refused, and the history was not.
+    return True if status == 200 or find_failure(status, body) else None
+
+
+async def takes_several_by_props(chat_url: str, *, verify_tls: bool) -> bool | None:
+    """Return what a plain llama-server says at /props, None where there is nothing: behind Docker Model Runner."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=_PROPS_SECONDS, verify=verify_tls) as client:
+            response = await client.get(_CHAT_SUFFIX.sub("/props", chat_url))
+        takes_several = orjson.loads(response.content)["chat_template_caps"]["supports_parallel_tool_calls"]
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
+        return None
+    return takes_several if response.status_code == 200 and isinstance(takes_several, bool) else None
