@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine import Engine, write_model
 from tests.engine.proxy import Proxy
-from tests.engine.scripts import MERGED, REPORT_PROMPT, SCRIPTS, TOOLS
+from tests.engine.scripts import CONVERSATION, MERGED, REPORT_PROMPT, SCRIPTS, TOOLS
 from tests.engine.server import API_PREFIX
 
 CHAT_PATH = f"{API_PREFIX}/v1/chat/completions"
@@ -19,7 +19,7 @@ CHAT_PATH = f"{API_PREFIX}/v1/chat/completions"
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The scripted model that knows every script."""
     path = tmp_path_factory.mktemp("model") / "scripted.gguf"
-    write_model(path, SCRIPTS, default="semicolon-space", merged=MERGED)
+    write_model(path, {**SCRIPTS, "conversation": CONVERSATION}, default="semicolon-space", merged=MERGED)
     return path
 
 

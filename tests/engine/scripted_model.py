@@ -72,15 +72,17 @@ class _Vocabulary:
         return pieces
 
 
-def write_model(path: Path, scripts: Mapping[str, Sequence[str]], default: str, merged: Collection[str] = ()) -> None:
-    """Write a model that knows `scripts`: the texts of each, in the order of the turns.
+def write_model(
+    path: Path, scripts: Mapping[str, Sequence[str] | Mapping[int, str]], default: str, merged: Collection[str] = ()
+) -> None:
+    """Write a model that knows `scripts`: the texts of each, by the number of tool results since the user spoke.
 
     The script named `default` is said where the prompt asks for none. A piece ends where a call does, but for the
     scripts in `merged`: there the end of a call can be one token with what follows it.
     """
     vocabulary = _Vocabulary()
     for name, texts in scripts.items():
-        for step, text in enumerate(texts):
+        for step, text in texts.items() if isinstance(texts, Mapping) else enumerate(texts):
             first = vocabulary.add_text(f"<|say:{name}:{step}|>", text, is_merged=name in merged)
             if name == default and step == 0:
                 default_piece = first

@@ -113,3 +113,18 @@ SCRIPTS: dict[str, list[str]] = {
     "braces": ["The set {a, b} has two members."],
     "json-answer": ['{"name": "Rex", "age": 3} is my dog.'],
 }
+
+CONVERSATION = {
+    0: "; ".join([call("read_file", path="a.txt"), call("read_file", path="b.txt"), call("get_time")]),
+    3: call("write_file", **SUMMARY) + "\n" + call("write_file", **LOG_ENTRY),
+    5: "All files are written.",
+}
+"""A conversation: three calls in one turn, then two, then the last word."""
+
+CONVERSATION_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("read_file", {"path": "a.txt"}),
+    ("read_file", {"path": "b.txt"}),
+    ("get_time", {}),
+    ("write_file", SUMMARY),
+    ("write_file", LOG_ENTRY),
+]
