@@ -2,10 +2,11 @@
 
     streams    latency of the first byte and of each chunk, and the whole turn, at 1, 16 and 64 streams
     recovery   from the engine's failure to the last recovered byte, by the log and by a second run
+    bodies     request bodies: MB/s, beside bytes.decode and orjson.loads
     reading    raw output: seconds for 10 MB of hostile text, MB/s for calls
     soak       memory of the proxy over many streamed turns, a third of which fail (not part of a plain run)
 
-usage: python scripts/bench.py [streams] [recovery] [reading] [soak [TURNS]]
+usage: python scripts/bench.py [streams] [recovery] [bodies] [reading] [soak [TURNS]]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import orjson
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "addon")]
@@ -35,10 +37,12 @@ from tests.engine.server import free_port  # noqa: E402
 
 from pegmend.errors import TurnError  # noqa: E402
 from pegmend.rawoutput import read  # noqa: E402
+from pegmend.utf8 import read_body  # noqa: E402
 
 CHUNKS = 100
 CHUNK_SECONDS = 0.01
 STREAMS = (1, 16, 64)
+ROUNDS = 5
 STREAMING_ADDON = "def responseheaders(flow):\n    flow.response.stream = True\n"
 
 
@@ -121,7 +125,8 @@ def bench_streams(folder: Path) -> None:
         for count in STREAMS:
             for name, target in ways.items():
                 asyncio.run(many_streams(target, 2))
-                first, chunk, slow_chunk, whole = asyncio.run(many_streams(target, count))
+                rounds = [asyncio.run(many_streams(target, count)) for _ in range(ROUNDS)]
+                first, chunk, slow_chunk, whole = map(statistics.median, zip(*rounds, strict=True))
                 print(f"{name:18}{count:8}{first:12.2f}{chunk:9.2f}{slow_chunk:11.2f}{whole:12.1f}", flush=True)
 
 
@@ -164,6 +169,34 @@ def _times(origin: str, script: str) -> list[float]:
         httpx.post(f"{origin}{CHAT_PATH}", json=request, timeout=60, trust_env=False)
         times.append((time.perf_counter() - started) * 1000)
     return times
+
+
+def bench_bodies() -> None:
+    """Print how fast request bodies are validated, clean and with an ill-formed byte in each message."""
+    print("\nrequest bodies, MB/s")
+    print(f"{'':12}{'bytes.decode':>14}{'orjson.loads':>14}{'clean body':>14}{'ill-formed':>14}")
+    message = {"role": "user", "content": "Some words, “quoted” and décor, 漢字. " * 5}
+    for name, size in (("1 KB", 1_000), ("100 KB", 100_000), ("10 MB", 10_000_000)):
+        count = max(1, size // len(json.dumps(message, ensure_ascii=False).encode()))
+        clean = json.dumps({"messages": [message] * count}, ensure_ascii=False).encode()
+        spoiled = clean.replace("é".encode(), b"\xe9")
+        readers: list[Callable[[], object]] = [
+            lambda: clean.decode(),  # noqa: B023
+            lambda: orjson.loads(clean),  # noqa: B023
+            lambda: read_body(clean),  # noqa: B023
+            lambda: read_body(spoiled),  # noqa: B023
+        ]
+        speeds = [len(clean) / 1e6 / _best(reader, max(3, 2_000_000 // size)) for reader in readers]
+        print(f"{name:12}" + "".join(f"{speed:14.1f}" for speed in speeds), flush=True)
+
+
+def _best(work: Callable[[], object], rounds: int) -> float:
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
 
 
 HOSTILE = ("{", "[", '{"', '{"a":', '{"a":{', '{"name":"read","parameters":{', '[{"name":"x"},', '"', "{x: ", "```")
@@ -227,10 +260,11 @@ def main(arguments: Sequence[str]) -> int:
         parts: dict[str, Callable[[], None]] = {
             "streams": lambda: bench_streams(folder),
             "recovery": lambda: bench_recovery(folder),
+            "bodies": bench_bodies,
             "reading": bench_reading,
             "soak": lambda: bench_soak(folder, turns),
         }
-        for part in [part for part in parts if part in arguments] or ["streams", "recovery", "reading"]:
+        for part in [part for part in parts if part in arguments] or ["streams", "recovery", "bodies", "reading"]:
             parts[part]()
     return 0
 

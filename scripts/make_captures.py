@@ -1,5 +1,6 @@
 """Records the files in captures/ anew: real exchanges with a real llama-server whose model is scripted."""
 
+import json
 import shutil
 import sys
 import tempfile
@@ -10,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from tests.conftest import CHAT_PATH, chat_request  # noqa: E402
+from tests.conftest import CHAT_PATH, chat_request, two_calls  # noqa: E402
 from tests.engine import Engine, write_model  # noqa: E402
 from tests.engine.proxy import Proxy  # noqa: E402
 from tests.engine.scripts import MERGED, SCRIPTS, SEPARATED  # noqa: E402
@@ -19,14 +20,15 @@ WHOLE = ["single", *SEPARATED, "prose-around", "unicode", "braces", "broken", "u
 STREAMED = ["single", "newline", "comma", "braces", "undeclared"]
 
 
-def record(engine: Engine, folder: Path, name: str, request: dict[str, Any]) -> None:
+def record(engine: Engine, folder: Path, name: str, request: dict[str, Any], encoding: str = "utf-8") -> None:
     """Send a request through a proxy that follows the engine's log, and keep its record of that."""
     with Proxy(engine.origin, folder, options=[f"pegmend_log=file:{engine.log}"]) as proxy, proxy.client() as client:
         client.post(CHAT_PATH, json=chat_request("single", tool_choice="none"))
         time.sleep(0.8)  # the log is followed from the first request on
         for path in proxy.captures.iterdir():
             path.unlink()
-        client.post(CHAT_PATH, json=request)
+        body = json.dumps(request, ensure_ascii=False).encode(encoding)
+        client.post(CHAT_PATH, content=body, headers={"Content-Type": "application/json"})
         proxy.stop()  # a stream is recorded just after its end
         (path,) = proxy.captures.iterdir()
         shutil.copyfile(path, ROOT / "captures" / name)
@@ -44,6 +46,8 @@ def main() -> int:
             for script in STREAMED:
                 name = f"stream-{script}"
                 record(engine, folder / name, f"{name}.mitm", chat_request(script, stream=True))
+            record(engine, folder / "latin-1", "request-latin-1.mitm", chat_request("plain", user="décor"), "latin-1")
+            record(engine, folder / "unfolded", "request-unfolded.mitm", two_calls())
     return 0
 
 

@@ -71,6 +71,22 @@ def chat_request(script: str, **members: Any) -> dict[str, Any]:
     return {"model": "scripted", "messages": [{"role": "user", "content": prompt}], "tools": TOOLS, **members}
 
 
+def two_calls(script: str = "plain", **members: Any) -> dict[str, Any]:
+    """Return a request whose history holds two calls in one message."""
+    calls = [
+        {"id": number, "type": "function", "function": {"name": "get_time", "arguments": "{}"}} for number in ("1", "2")
+    ]
+    request = chat_request(script, **members)
+    request["messages"] = [
+        {"role": "user", "content": "What time is it?"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "2", "content": "two"},
+        {"role": "tool", "tool_call_id": "1", "content": "one"},
+        *request["messages"],
+    ]
+    return request
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the fault itself first: where it does not show, the other tests prove nothing."""
     items.sort(key=lambda item: item.path.name != "test_fault.py")

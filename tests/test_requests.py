@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 from pegmend.cli import main
-from tests.conftest import CHAT_PATH, chat_request
+from tests.conftest import CHAT_PATH, chat_request, two_calls
 from tests.engine import Engine, write_model
 from tests.engine.canned import CannedUpstream, http_response, in_turn
 from tests.engine.model_runner import ModelRunner
 from tests.engine.proxy import Proxy
 from tests.engine.scripts import SCRIPTS
 from tests.engine.server import TEMPLATE
+from tests.engine.streams import accumulate
 from tests.test_captures import flows_in
 from tests.test_outgoing import body_received
 
@@ -169,22 +170,6 @@ def test_records_and_replay_show_repairs(start_proxy: Callable[..., Proxy], caps
     assert "repaired: write_file, write_file (request repaired: bytes)" in capsys.readouterr().out
 
 
-def two_calls(script: str = "plain", **members: Any) -> dict[str, Any]:
-    """Return a request whose history holds two calls in one message."""
-    calls = [
-        {"id": number, "type": "function", "function": {"name": "get_time", "arguments": "{}"}} for number in ("1", "2")
-    ]
-    request = chat_request(script, **members)
-    request["messages"] = [
-        {"role": "user", "content": "What time is it?"},
-        {"role": "assistant", "content": None, "tool_calls": calls},
-        {"role": "tool", "tool_call_id": "2", "content": "two"},
-        {"role": "tool", "tool_call_id": "1", "content": "one"},
-        *request["messages"],
-    ]
-    return request
-
-
 def test_the_template_refuses_two_calls_in_one_message(direct: httpx.Client) -> None:
     response = direct.post(CHAT_PATH, json=two_calls())
     assert response.status_code == 400
@@ -292,3 +277,42 @@ def test_what_is_known_is_forgotten_with_another_fingerprint(start_proxy: Callab
         for _ in range(4):
             client.post(CHAT_PATH, json=two_calls())
     assert messages_sent(upstream) == [5, 6, 6, 6, 5, 5]
+
+
+@pytest.fixture(scope="module")
+def short_id_engine(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """An engine whose template wants ids of nine letters and digits, as Mistral's do."""
+    folder = tmp_path_factory.mktemp("ids")
+    text = TEMPLATE.read_text("utf-8")
+    place = "        {%- set call = message.tool_calls[0].function -%}\n"
+    rule = """        {%- if message.tool_calls[0].id | length != 9 -%}
+            {{- raise_exception("Tool call IDs should be alphanumeric strings with length 9!") -}}
+        {%- endif -%}
+"""
+    assert place in text
+    (folder / "template.jinja").write_text(text.replace(place, rule + place), "utf-8")
+    write_model(folder / "scripted.gguf", {**SCRIPTS}, default="newline")
+    with Engine(folder / "scripted.gguf", folder / "log", template=folder / "template.jinja") as running:
+        yield running
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ids_that_the_template_refuses(
+    short_id_engine: Engine, start_proxy: Callable[..., Proxy], stream: bool
+) -> None:
+    request = two_calls(stream=stream)
+    with httpx.Client(base_url=short_id_engine.origin, trust_env=False) as direct:
+        single = {**request, "messages": [*request["messages"][:1], *request["messages"][4:]]}
+        single["messages"][1:1] = [
+            {"role": "assistant", "content": None, "tool_calls": request["messages"][1]["tool_calls"][:1]},
+            {"role": "tool", "tool_call_id": "1", "content": "one"},
+        ]
+        assert "length 9" in direct.post(CHAT_PATH, json=single).text
+    with start_proxy(short_id_engine.origin).client() as client:
+        for _ in range(2):
+            response = client.post(CHAT_PATH, json=request)
+            assert response.status_code == 200
+            assert response.headers["x-pegmend"] == "request=unfolded,ids"
+            assert "Both files already exist" in "".join(
+                accumulate(response.text).messages[0]["content"] if stream else response.text
+            )

@@ -2,9 +2,12 @@
 
 Measured on llama-server b10434: arguments that are missing, empty or no JSON are refused with a 500; arguments that are
 JSON inside JSON are rendered with both layers of quotes. Templates of the Llama 3 family refuse two calls in one
-message. What the engine takes is left alone, as objects in place of JSON texts are.
+message, Mistral's any id of a call that is not nine letters and digits. What the engine takes is left alone, as objects
+in place of JSON texts are.
 """
 
+import hashlib
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +16,9 @@ import orjson
 from pegmend.utf8 import read_body
 
 Message = dict[str, Any]
+
+_SHORT_ID_LENGTH = 9
+_SHORT_ID = re.compile(rf"[A-Za-z0-9]{{{_SHORT_ID_LENGTH}}}")
 
 
 def has_several_calls(messages: object) -> bool:
@@ -121,6 +127,36 @@ def _take_result(results: list[Message], call: Any) -> Message | None:
         if named is None or named == wanted:
             return results.pop(place)
     return None
+
+
+def has_long_ids(messages: object) -> bool:
+    """Whether any call of a history has an id that is not nine letters and digits."""
+    return isinstance(messages, list) and any(
+        isinstance(call, dict) and not _SHORT_ID.fullmatch(str(call.get("id")))
+        for message in messages
+        for call in _calls_of(message)
+    )
+
+
+def with_short_ids(messages: Sequence[Any]) -> list[Any]:
+    """Return a history in which all ids of calls are nine letters and digits; equal ids stay equal."""
+    return [_with_short_ids(message) if isinstance(message, dict) else message for message in messages]
+
+
+def _with_short_ids(message: Message) -> Message:
+    shortened = dict(message)
+    if calls := _calls_of(message):
+        shortened["tool_calls"] = [
+            {**call, "id": _short_id(call.get("id"))} if isinstance(call, dict) else call for call in calls
+        ]
+    if "tool_call_id" in message:
+        shortened["tool_call_id"] = _short_id(message["tool_call_id"])
+    return shortened
+
+
+def _short_id(long: object) -> str:
+    name = str(long)
+    return name if _SHORT_ID.fullmatch(name) else hashlib.sha256(name.encode()).hexdigest()[:_SHORT_ID_LENGTH]
 
 
 def _calls_of(message: Any) -> list[Any]:

@@ -15,11 +15,12 @@ from pegmend.upstreams import DEFAULT, Upstream, is_chat_path, parse_upstream
 
 CAPTURE_CHOICES = ("all", "repaired", "off")
 INCOMPLETE_CHOICES = ("error", "deliver")
-UNFOLD_CHOICES = ("auto", "always", "off")
+ADAPTATION_CHOICES = ("auto", "always", "off")
 _CHOICES = {
     "pegmend_capture": CAPTURE_CHOICES,
     "pegmend_incomplete": INCOMPLETE_CHOICES,
-    "pegmend_unfold": UNFOLD_CHOICES,
+    "pegmend_unfold": ADAPTATION_CHOICES,
+    "pegmend_ids": ADAPTATION_CHOICES,
 }
 
 logger = logging.getLogger(__name__)
@@ -66,7 +67,14 @@ class PegmendOptions:
             str,
             "auto",
             "Histories with several calls in one message, one call a message: where the template refuses them, or not.",
-            choices=UNFOLD_CHOICES,
+            choices=ADAPTATION_CHOICES,
+        )
+        loader.add_option(
+            "pegmend_ids",
+            str,
+            "auto",
+            "Ids of calls, nine letters and digits in place of others: where the template refuses those, or not.",
+            choices=ADAPTATION_CHOICES,
         )
         loader.add_option(
             "pegmend_mojibake", bool, False, "Undo mojibake in what assistants and tools said, where it is certain."

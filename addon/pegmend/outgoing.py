@@ -1,4 +1,4 @@
-"""The request on its way to the engine: made well-formed, unfolded, and given a seed."""
+"""The request on its way to the engine: made well-formed, adapted to the template, and given a seed."""
 
 import logging
 import re
@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 from mitmproxy import ctx, http
 
+from pegmend.adaptation import Adaptation, adapted
 from pegmend.dialects.openai_chat import ChatRequest
-from pegmend.history import unfolded, with_sound_arguments
+from pegmend.history import with_sound_arguments
 from pegmend.mojibake import without_mojibake
 from pegmend.options import is_chat
 from pegmend.record import forget_record, keep_request, record_of
-from pegmend.unfolding import Unfolding
 from pegmend.utf8 import Body, read_body
 
 logger = logging.getLogger(__name__)
@@ -25,8 +25,8 @@ _CHARSET = re.compile(r"""(;\s*charset\s*=\s*)(?:"([^"]*)"|([^\s;]+))""", re.IGN
 class Outgoing:
     """Changes what the engine would refuse although it is clear, and pins the seed of requests with tools."""
 
-    def __init__(self, unfolding: Unfolding) -> None:
-        self._unfolding = unfolding
+    def __init__(self, adaptation: Adaptation) -> None:
+        self._adaptation = adaptation
 
     async def request(self, flow: http.HTTPFlow) -> None:
         """Repair the body; an error leaves the request as it is."""
@@ -72,10 +72,10 @@ class Outgoing:
                 value = {**value, "messages": repaired[0]}
                 kinds.append(kind)
                 notes += repaired[1]
-        if await self._unfolding.is_needed(flow, value):
-            value = {**value, "messages": unfolded(value["messages"])}
-            kinds.append("unfolded")
-            notes.append("messages: one call a message")
+        if needed := await self._adaptation.needed(flow, value):
+            value = {**value, "messages": adapted(value["messages"], needed)}
+            kinds += needed
+            notes += [f"messages: {kind}" for kind in needed]
         return value, kinds, notes
 
 

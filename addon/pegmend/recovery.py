@@ -8,12 +8,12 @@ import orjson
 from mitmproxy import ctx, http
 
 from pegmend import sse
+from pegmend.adaptation import ADAPTATIONS, Adaptation, adapted
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
 from pegmend.dialects.openai_stream import NotAStream, SentStream
 from pegmend.enginelog import FailureEntry
 from pegmend.failure import Failure, find_failure
 from pegmend.gate import FailureGate
-from pegmend.history import unfolded
 from pegmend.logwatch import LogWatch
 from pegmend.options import is_chat
 from pegmend.record import (
@@ -32,8 +32,7 @@ from pegmend.record import (
 from pegmend.repair import FailedTurn, Repair, Replay, recover
 from pegmend.replay import ReplayFailed
 from pegmend.resend import send_again
-from pegmend.templates import is_refusal
-from pegmend.unfolding import Unfolding
+from pegmend.templates import refusal_in
 
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
@@ -45,17 +44,17 @@ logger = logging.getLogger(__name__)
 class Recovery:
     """Replaces the engine's refusal by the turn that the model made."""
 
-    def __init__(self, log_watch: LogWatch, unfolding: Unfolding) -> None:
+    def __init__(self, log_watch: LogWatch, adaptation: Adaptation) -> None:
         self._log_watch = log_watch
-        self._unfolding = unfolding
+        self._adaptation = adaptation
         self._running: dict[str, asyncio.Task[Repair | None]] = {}
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """Put the gate into every stream of a chat, which may report the failure as an event."""
         if not flow.live or flow.response is None or not is_chat(flow):
             return
-        if kinds := request_kinds(flow):
-            flow.response.headers[HEADER] = f"request={','.join(kinds)}"
+        if request_kinds(flow):
+            flow.response.headers[HEADER] = _request_header(flow)
         if _is_event_stream(flow.response):
             flow.response.stream = FailureGate()
 
@@ -64,7 +63,7 @@ class Recovery:
         if not is_chat(flow) or flow.response is None or flow.response.stream:
             return
         if flow.live:
-            await self._answer_refusal(flow)
+            await self._answer_refusals(flow)
         else:
             restore_original(flow)
         body = flow.response.get_content(strict=False) or b""
@@ -83,29 +82,30 @@ class Recovery:
             if repaired.outcome == "error":
                 flow.response.headers["x-should-retry"] = "false"
 
-    async def _answer_refusal(self, flow: http.HTTPFlow) -> None:
-        """Where the template refuses several calls in one message, send the request once more with one a message.
+    async def _answer_refusals(self, flow: http.HTTPFlow) -> None:
+        """Where the template refuses the history, send the request again with one that it takes.
 
-        Such histories are unfolded beforehand, so that this happens only when the engine has another template now. The
-        answer is taken whole then, also that of a stream.
+        Histories are adapted beforehand once that is known, so that this happens only when the engine has shown another
+        template so far. The answer is taken whole then, also that of a stream.
         """
         assert flow.response is not None
-        if not is_refusal(flow.response.status_code, flow.response.get_content(strict=False) or b""):
-            return
-        raw = flow.request.get_content(strict=False) or b""
-        request = ChatRequest.parse(raw)
-        if request is None or not self._unfolding.learn_refusal(flow, request.body):
-            return
-        body = orjson.dumps({**request.body, "messages": unfolded(request.body["messages"])})
-        try:
-            answer = await send_again(flow, body)
-        except ReplayFailed as error:
-            logger.warning("pegmend: %s: the unfolded history got no answer: %s", flow.request.path, error)
-            return
-        keep_request(flow, raw, ["unfolded"], ["messages: one call a message"])
-        flow.request.content = body
-        set_response(flow.response, answer.status, answer.body, answer.content_type)
-        flow.response.headers[HEADER] = "request=unfolded"
+        original = flow.request.get_content(strict=False) or b""
+        for _ in ADAPTATIONS:
+            kind = refusal_in(flow.response.status_code, flow.response.get_content(strict=False) or b"")
+            request = ChatRequest.parse(flow.request.get_content(strict=False) or b"") if kind else None
+            if kind is None or request is None or not self._adaptation.learn(kind, flow, request.body):
+                return
+            body = orjson.dumps({**request.body, "messages": adapted(request.body["messages"], [kind])})
+            try:
+                answer = await send_again(flow, body)
+            except ReplayFailed as error:
+                logger.warning("pegmend: %s: the adapted history got no answer: %s", flow.request.path, error)
+                return
+            kinds = [*request_kinds(flow), kind]
+            keep_request(flow, original, kinds, [f"messages: {one}" for one in kinds])
+            flow.request.content = body
+            set_response(flow.response, answer.status, answer.body, answer.content_type)
+            flow.response.headers[HEADER] = _request_header(flow)
 
     async def response_tail(self, flow: http.HTTPFlow) -> None:
         """Repair a turn whose stream ended in the failure; while that takes time, comments keep the stream alive."""
@@ -221,10 +221,14 @@ def _give_up(flow: http.HTTPFlow, reason: str) -> None:
     logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", flow.request.path, reason)
 
 
+def _request_header(flow: http.HTTPFlow) -> str:
+    return f"request={','.join(request_kinds(flow))}"
+
+
 def _mark(flow: http.HTTPFlow, outcome: str, header: str) -> None:
     """Make the outcome visible in the record and in mitmproxy's lists."""
-    if kinds := request_kinds(flow):
-        header += f"; request={','.join(kinds)}"
+    if request_kinds(flow):
+        header += f"; {_request_header(flow)}"
     record_of(flow).update(outcome=outcome, header=header)
     flow.marked = MARKER
     flow.comment = f"pegmend: {header}"

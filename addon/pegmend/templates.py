@@ -1,4 +1,4 @@
-"""What an engine's answers say of its chat template: whether it takes several calls in one message."""
+"""What an engine's answers say of its chat template: which histories it does not take."""
 
 import re
 from typing import Any
@@ -8,16 +8,23 @@ import orjson
 
 from pegmend.failure import find_failure, messages_in
 
-# "This model only supports single tool-calls at once!" and its variants, anywhere in the engine's message.
-_REFUSAL = re.compile(r"single tool[- ]?calls? at once", re.IGNORECASE)
+# What templates say, anywhere in the engine's message, by the adaptation that helps: "This model only supports single
+# tool-calls at once!" (Llama 3), "Tool call IDs should be alphanumeric strings with length 9!" (Mistral).
+_REFUSALS = {
+    "unfolded": re.compile(r"single tool[- ]?calls? at once", re.IGNORECASE),
+    "ids": re.compile(r"tool call ids? should be alphanumeric strings with length 9", re.IGNORECASE),
+}
 _CHAT_SUFFIX = re.compile(r"(?:/v1)?/chat/completions.*\Z", re.DOTALL)
 _PROPS_SECONDS = 2.0
 _LIMITS = frozenset({"stream_options", "max_completion_tokens", "n_predict"})
 
 
-def is_refusal(status: int, body: bytes) -> bool:
-    """Whether a response is the template's refusal of several calls in one message (status 400 or 500)."""
-    return status in (400, 500) and any(_REFUSAL.search(message) for message in messages_in(body))
+def refusal_in(status: int, body: bytes) -> str | None:
+    """Return the adaptation that a template's refusal asks for (status 400 or 500), None for other responses."""
+    if status not in (400, 500):
+        return None
+    messages = list(messages_in(body))
+    return next((kind for kind, said in _REFUSALS.items() if any(map(said.search, messages))), None)
 
 
 def one_token_request(body: dict[str, Any]) -> bytes:
@@ -28,7 +35,7 @@ def one_token_request(body: dict[str, Any]) -> bytes:
 
 def takes_several_by_answer(status: int, body: bytes) -> bool | None:
     """Return what the answer to such a request shows, None where it shows nothing of the template."""
-    if is_refusal(status, body):
+    if refusal_in(status, body) == "unfolded":
         return False
     # A single token may well be no whole call: then the output is refused, and the history was not.
     return True if status == 200 or find_failure(status, body) else None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pegmend.history import has_several_calls, unfolded, with_sound_arguments
+from pegmend.history import has_long_ids, has_several_calls, unfolded, with_short_ids, with_sound_arguments
 from pegmend.mojibake import without_mojibake
 
 USER = {"role": "user", "content": "go"}
@@ -130,3 +130,15 @@ def test_mojibake_of_assistants_and_tools_is_undone() -> None:
 )
 def test_sound_text_is_left_alone(text: str) -> None:
     assert without_mojibake([{"role": "tool", "content": text}]) is None
+
+
+def test_short_ids_match_their_results() -> None:
+    history = [USER, turn("call_abc", "abc123XYZ"), result("abc123XYZ"), result("call_abc"), result("unknown"), "x"]
+    assert has_long_ids(history)
+    shortened = with_short_ids(history)
+    ids = [one["id"] for one in shortened[1]["tool_calls"]]
+    assert ids[1] == "abc123XYZ"
+    assert all(len(one) == 9 and one.isalnum() for one in ids)
+    assert [one["tool_call_id"] for one in shortened[2:4]] == [ids[1], ids[0]]
+    assert not has_long_ids(shortened)
+    assert with_short_ids(shortened) == shortened
