@@ -123,6 +123,10 @@ def set_up(what: str) -> None:
 
 
 def run(*command: str) -> int:
+    if os.name == "posix":
+        # One process, so that whoever ends this one ends the task.
+        os.chdir(str(ROOT))
+        os.execv(command[0], list(command))  # noqa: S606
     try:
         return subprocess.call(command, cwd=str(ROOT))
     except KeyboardInterrupt:
@@ -135,7 +139,7 @@ def lint() -> int:
         ["ruff", "format", "--check", "."],
         ["mypy"],
     ]
-    return max(run(str(PYTHON), "-m", *task) for task in tasks)
+    return max(subprocess.call([str(PYTHON), "-m", *task], cwd=str(ROOT)) for task in tasks)
 
 
 def main(arguments: list) -> int:

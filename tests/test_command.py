@@ -5,6 +5,7 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +109,14 @@ def test_a_wrong_upstream_is_told(url: str) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     assert url in ended.stderr
+
+
+def test_dev_py_is_one_process_that_can_be_ended(engine: Engine, tmp_path: Path) -> None:
+    regular, reverse = free_port(), free_port()
+    command = [sys.executable, str(ROOT / "scripts" / "dev.py"), "run", "--upstream", engine.origin]
+    command += ["--port", str(regular), "--reverse-port", str(reverse)]
+    options = [f"pegmend_capture_dir={tmp_path}/captures"]
+    settings: dict[str, Any] = {"command": command, "with_addon": False, "options": options}
+    for _ in range(2):  # the ports are free again
+        with Proxy(engine.origin, tmp_path, regular_port=regular, reverse_port=reverse, **settings) as proxy:
+            assert_both_ways_repair(proxy, engine)

@@ -164,6 +164,8 @@ def test_both_ways_in_and_all_paths(canned_failure: CannedUpstream, start_proxy:
 
 def test_the_repair_is_seen_in_the_log(engine: Engine, proxy: Proxy, mended: httpx.Client) -> None:
     before = len(proxy.log_text())
-    mended.post(CHAT_PATH, json=chat_request("newline"))
+    mended.post(f"{CHAT_PATH}?key=secret", json=chat_request("newline"))
     (line,) = [line for line in proxy.log_text()[before:].splitlines() if "pegmend" in line]
+    assert "secret" not in line
+    assert "HTTP Request:" not in proxy.log_text()
     assert re.search(r"repaired; evidence=replay; calls=2 \(write_file, write_file\) in \d+\.\d\d s", line)

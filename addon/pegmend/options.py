@@ -31,6 +31,8 @@ class PegmendOptions:
 
     def load(self, loader: Loader) -> None:
         """Declare the options."""
+        # It tells of every request with its URL, and a query may hold a secret.
+        logging.getLogger("httpx").setLevel(logging.WARNING)
         loader.add_option(
             "pegmend_upstreams",
             Sequence[str],

@@ -13,7 +13,7 @@ from pegmend.dialects.openai_chat import ChatRequest
 from pegmend.history import with_sound_arguments
 from pegmend.mojibake import without_mojibake
 from pegmend.options import is_chat
-from pegmend.record import forget_record, keep_request, record_of
+from pegmend.record import forget_record, keep_request, path_of, record_of
 from pegmend.utf8 import Body, read_body
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Outgoing:
             return
         body = read_body(raw, _charset(flow.request))
         if body.problem:
-            logger.warning("pegmend: the request to %s is not JSON: %s", flow.request.path, body.problem)
+            logger.warning("pegmend: the request to %s is not JSON: %s", path_of(flow), body.problem)
         if body.problem or (body.is_changed and not ctx.options.pegmend_repair_requests):
             return
         value, kinds, notes = await self._repaired_history(flow, body.value)
@@ -52,7 +52,7 @@ class Outgoing:
         kinds, notes = _changes_of(body, kinds, notes)
         if kinds:
             keep_request(flow, raw, kinds, notes)
-            logger.info("pegmend: %s request repaired: %s", flow.request.path, "; ".join(notes[:5]))
+            logger.info("pegmend: %s request repaired: %s", path_of(flow), "; ".join(notes[:5]))
         sent = _pin_seed(flow, value, sent)
         if sent is not raw:
             _set_body(flow.request, sent, body.encoding)

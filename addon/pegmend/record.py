@@ -19,6 +19,11 @@ EVENTS = "text/event-stream"
 _NOTES_LIMIT = 100
 
 
+def path_of(flow: http.HTTPFlow) -> str:
+    """Return the path of a request for a log: without its query, which may hold a secret."""
+    return flow.request.path.partition("?")[0]
+
+
 def record_of(flow: http.HTTPFlow) -> dict[str, Any]:
     """Return the record of a flow, to read or to add to."""
     record: dict[str, Any] = flow.metadata.setdefault(KEY, {})

@@ -22,6 +22,7 @@ from pegmend.record import (
     keep_entry,
     keep_original,
     keep_request,
+    path_of,
     record_of,
     recorded_entry,
     recorded_replay,
@@ -99,7 +100,7 @@ class Recovery:
             try:
                 answer = await send_again(flow, body)
             except ReplayFailed as error:
-                logger.warning("pegmend: %s: the adapted history got no answer: %s", flow.request.path, error)
+                logger.warning("pegmend: %s: the adapted history got no answer: %s", path_of(flow), error)
                 return
             kinds = [*request_kinds(flow), kind]
             keep_request(flow, original, kinds, [f"messages: {one}" for one in kinds])
@@ -156,7 +157,7 @@ class Recovery:
         _mark(flow, repaired.outcome, repaired.header)
         names = ", ".join(repaired.calls) or repaired.code or "no calls"
         seconds = time.monotonic() - started
-        logger.info("pegmend: %s %s (%s) in %.2f s", flow.request.path, repaired.header, names, seconds)
+        logger.info("pegmend: %s %s (%s) in %.2f s", path_of(flow), repaired.header, names, seconds)
         return repaired
 
     async def _entry(self, flow: http.HTTPFlow, request: ChatRequest, failure: Failure) -> FailureEntry | None:
@@ -218,7 +219,7 @@ def _visible(header: str) -> bytes:
 def _give_up(flow: http.HTTPFlow, reason: str) -> None:
     reason = " ".join(reason.split())[:300]
     _mark(flow, "failed", f"failed; reason={reason}".encode("ascii", "replace").decode())
-    logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", flow.request.path, reason)
+    logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", path_of(flow), reason)
 
 
 def _request_header(flow: http.HTTPFlow) -> str:
