@@ -49,6 +49,20 @@ BOTH = [A_CALL, B_CALL]
         (f"* {A}\n• {B} ok", BOTH, "ok"),
         (f"Version 2. {A}", [A_CALL], "Version 2."),
         (f"<|python_tag|>{A}<|eom_id|>", [A_CALL], ""),
+        # markers around JSON, by family
+        (f"Both:\n<tool_call>\n{A}\n</tool_call>\n<tool_call>\n{B}\n</tool_call>", BOTH, "Both:"),
+        (f"<tool_call>{A}</tool_call><tool_call>{B}", BOTH, ""),
+        (f"<tool_calls>[{A}, {B}]</tool_calls>", BOTH, ""),
+        (f"<tool_calls>\n{A}\n{B}\n</tool_calls>", BOTH, ""),
+        (f"<TOOLCALL>[{A}, {B}]</TOOLCALL>", BOTH, ""),
+        (f"<|tool_call|> [{A},{B}]", BOTH, ""),
+        (f"<function_call> {A}\n<function_call> {B}", BOTH, ""),
+        (f"<longcat_tool_call>{A}</longcat_tool_call>\n<longcat_tool_call>{B}</longcat_tool_call>", BOTH, ""),
+        (f"<|function_call|>{A}", [A_CALL], ""),
+        (f"Now<|action_start|><|plugin|>\n{A}<|action_end|>\n", [A_CALL], "Now"),
+        (f" functools[{A}, {B}]", BOTH, ""),
+        (f"[TOOL_CALLS] [{A}, {B}]", BOTH, ""),
+        (f"[TOOL_CALLS][{A}][/TOOL_CALLS] Done.", [A_CALL], "Done."),
         # keys
         ('{"name": "read", "arguments": {"path": "a"}}', [A_CALL], ""),
         ('{"arguments": {"path": "a"}, "name": "read"}', [A_CALL], ""),
@@ -84,6 +98,8 @@ BOTH = [A_CALL, B_CALL]
         ('{"tool": "read"}', [], '{"tool": "read"}'),
         ('{"answer": tru', [], '{"answer": tru'),
         ("read the file named {name: x}", [], "read the file named {name: x}"),
+        ("To read {x}, call read(x) or time().", [], "To read {x}, call read(x) or time()."),
+        ("proofread\n{x}", [], "proofread\n{x}"),
     ],
 )
 def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
@@ -140,6 +156,13 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ("<tool_call>\n<function=read>\n</function>\n</tool_call>", Unparseable),
         (f"{A}\n[TOOL_CALLS]time[ARGS]{{}}", Unparseable),
         ('<|python_tag|>brave_search.call(query="x")', Unparseable),
+        (f"<tool_call>{A}</tool_call><tool_call>read</tool_call>", Unparseable),
+        ('<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|>{', Unparseable),
+        ('<|plamo:begin_tool_name|>read{"path": 1}', Unparseable),
+        ('read\n{"path": "a"}', Unparseable),
+        ('all\nHm.>>>read\n{"path": "a"}>>>time\n{}', Unparseable),
+        ('[read(path="a"), time()]', Unparseable),
+        ('read(path="{a}")', Unparseable),
     ],
 )
 def test_what_cannot_be_decided_is_an_error(raw: str, error: type[TurnError]) -> None:

@@ -4,6 +4,7 @@ Such a text must not go out as a plain answer, for then a call would be lost in 
 """
 
 import re
+from collections.abc import Collection
 
 # Opening markers of tool calls, by family: Llama's code calls; Hermes, Qwen3-Coder and GLM; Hunyuan, Apriel, MiniMax;
 # Functionary; Mistral; Granite, Kimi, Solar and Gemma; DeepSeek (both bars); Cohere; gpt-oss; LFM2; Apertus; Nemotron;
@@ -22,7 +23,22 @@ _MARKER = re.compile(
 )
 
 
-def find_marker(text: str) -> str | None:
-    """Return the first such marker in `text`, which holds no strings of JSON calls any more."""
-    found = _MARKER.search(text)
-    return found.group() if found else None
+_SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
+
+
+def find_sign(text: str, tools: Collection[str]) -> str | None:
+    """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
+
+    A marker; a declared tool's name beside a special token of whatever kind, before an object on a line of its own, or
+    as the whole text in the manner of Python.
+    """
+    if marker := _MARKER.search(text):
+        return marker.group()
+    names = "|".join(map(re.escape, filter(None, tools)))
+    named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
+    if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
+        return token.group()
+    before_object = rf"(?:\A|\n|>>>)\s*+(?:{names})\s*+\{{"
+    as_in_python = rf"\A\s*+\[?\s*+(?:{names})\s*+\([^\n]*\)\s*+\]?\s*+\Z"
+    found = re.search(f"{before_object}|{as_in_python}", text)
+    return found.group()[:40].strip() if found else None

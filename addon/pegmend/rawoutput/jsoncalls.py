@@ -1,4 +1,4 @@
-"""Reads tool calls that are plain JSON objects: the Llama 3 family, and models that were told to answer in JSON.
+"""Reads tool calls that are plain JSON objects, alone or between the markers of many families (see `prose`).
 
 A call is an object with `name` and `parameters` or `arguments`, alone, several with any or no separator between them,
 in an array, in code fences or a list, with prose before, between and after. OpenAI's own wrapping

@@ -4,19 +4,30 @@ import re
 from collections.abc import Sequence
 
 _EDGE_SIGNS = " \t\r\n;,"
+# Markers that families put around calls which are JSON themselves: Hermes, Qwen 2.5 and 3, Granite 4; Hunyuan A13B,
+# Jamba, Apriel, MiniMax M1; Nemotron; Granite 3 and its 20B; LongCat; GigaChat; InternLM; Phi-4-mini and FireFunction;
+# Mistral up to v7; Llama.
+_OPENING_MARKER = r"""
+    <tool_calls?> | <TOOLCALL> | <\|tool_call\|> | <function_call> | <longcat_tool_call> | <\|function_call\|>
+  | <\|action_start\|>\s*<\|plugin\|> | \bfunctools | \[TOOL_CALLS\] | <\|python_tag\|>
+"""
+_CLOSING_MARKER = r"""
+    </tool_calls?> | </TOOLCALL> | </function_call> | </longcat_tool_call> | <\|action_end\|>
+  | \[/TOOL_CALLS\] | <\|eo[mt]_id\|>
+"""
 # What may stand right before a call and belongs to it: an opening bracket, a fence with its language, a list's number
-# or bullet at the start of a line, the token that Llama puts before calls. Only the last characters are looked at.
+# or bullet at the start of a line, a marker. Only the last characters are looked at.
 _BEFORE_CALL = re.compile(
-    r"""
+    rf"""
     (?: \[
-      | (?P<fence>```(?=[\w+-]{0,20}\Z) | `(?=\Z)) [\w+-]*+
-      | (?:^|(?<=\n)) [ \t]*+ (?:[0-9]{1,4}[.)] | [-*•])
-      | <\|python_tag\|>
+      | (?P<fence>```(?=[\w+-]{{0,20}}\Z) | `(?=\Z)) [\w+-]*+
+      | (?:^|(?<=\n)) [ \t]*+ (?:[0-9]{{1,4}}[.)] | [-*•])
+      | {_OPENING_MARKER}
     ) \Z
     """,
     re.VERBOSE,
 )
-_AFTER_CALL = re.compile(r"\]|(?P<fence>```|`)|<\|eo[mt]_id\|>")
+_AFTER_CALL = re.compile(rf"\] | (?P<fence>```|`) | {_CLOSING_MARKER}", re.VERBOSE)
 _WINDOW = 40
 
 

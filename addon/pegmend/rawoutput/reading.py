@@ -21,9 +21,9 @@ def read(raw: str, tools: Collection[str], *, truncated: bool = False) -> Turn:
     if not tools:
         return Turn(content=answer, reasoning=reasoning, truncated=truncated)
     turn = jsoncalls.read(answer, tools, truncated=truncated)
-    if marker := foreign.find_marker(turn.content):
+    if sign := foreign.find_sign(turn.content, tools):
         message = (
-            f"The model's output holds {marker!r}, which begins a tool call in a format that pegmend does not read. "
+            f"The model's output holds {sign!r}, which belongs to a tool call in a format that pegmend does not read. "
             "The text stands in raw_output."
         )
         raise Unparseable(message, raw_output=raw, calls=turn.calls)
