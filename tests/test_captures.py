@@ -95,7 +95,13 @@ def test_a_repaired_flow_keeps_its_original(start_proxy: Callable[..., Proxy]) -
         response = client.post(
             f"{CHAT_PATH}?api_key=secret1&x=1",
             json=chat_request("newline"),
-            headers={"Authorization": "Bearer secret2", "X-Api-Key": "secret3", "Cookie": "secret4", "X-Monkey": "ok"},
+            headers={
+                "Authorization": "Bearer secret2",
+                "X-Api-Key": "secret3",
+                "Cookie": "secret4",
+                "apikey": "secret5",
+                "X-Monkey": "ok",
+            },
         )
     (path,) = proxy.captures.iterdir()
     (flow,) = flows_in(proxy.captures)
@@ -190,16 +196,18 @@ class TestCaptureFiles:
         assert names == ["pegmend-2026-11-30", "pegmend-2026-11-30", "pegmend-2026-11-30.1", "pegmend-2026-12-01"]
         assert CaptureFiles(tmp_path / "a" / "b", 1000).append(b"2", self.today).read_bytes() == b"12"
 
-    def test_the_oldest_go_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(capturefiles, "FILE_LIMIT", 10)
+    @pytest.mark.parametrize("limit", [40, 100, 1000])
+    def test_the_oldest_go_first(self, tmp_path: Path, limit: int) -> None:
         (tmp_path / "notes.mitm").write_bytes(b"x" * 1000)
-        files = CaptureFiles(tmp_path, 40)
-        for number in range(20):
+        files = CaptureFiles(tmp_path, limit)
+        for number in range(300):
             path = files.append(b"%09d." % number, self.today)
             os.utime(path, (number, number))
             kept = sorted(tmp_path.glob("pegmend-*"), key=lambda path: path.stat().st_mtime)
-            assert sum(one.stat().st_size for one in kept) <= 40
-        assert [one.read_bytes() for one in kept] == [b"%09d." % number for number in range(16, 20)]
+            assert sum(one.stat().st_size for one in kept) <= limit
+        records = b"".join(one.read_bytes() for one in kept)
+        assert records == b"".join(b"%09d." % number for number in range(300))[-len(records) :]
+        assert len(records) >= limit // 2
         assert (tmp_path / "notes.mitm").exists()
 
     def test_a_record_that_does_not_fit_on_the_disk_leaves_the_file_readable(self, tmp_path: Path) -> None:
@@ -225,3 +233,13 @@ def test_records_hold_whole_flows_of_any_content(start_proxy: Callable[..., Prox
     (flow,) = flows_in(proxy.captures)
     exchanged: list[Any] = [flow.request.raw_content, flow.response and flow.response.raw_content]
     assert exchanged == [body, body]
+
+
+def test_passwords_that_other_addons_note_are_left_out(start_proxy: Callable[..., Proxy]) -> None:
+    proxy = start_proxy(options=["proxyauth=user:SECRET"])
+    with httpx.Client(proxy=proxy.regular.replace("//", "//user:SECRET@"), trust_env=False, timeout=60) as client:
+        client.post(f"http://127.0.0.1:{proxy.upstream_port}{CHAT_PATH}", json=chat_request("newline"))
+    proxy.stop()
+    (path,) = proxy.captures.iterdir()
+    assert b"SECRET" not in path.read_bytes()
+    assert len(flows_of(path)) == 1

@@ -76,6 +76,8 @@ def test_a_fresh_environment_needs_only_the_locked_dependencies(engine: Engine, 
         ("pegmend_upstreams=x:99999", "'x:99999' is not an upstream"),
         ("pegmend_replay_timeout_ms=0", "pegmend_replay_timeout_ms must be greater than 0, not 0"),
         ("pegmend_capture_max_mb=-1", "pegmend_capture_max_mb must be greater than 0, not -1"),
+        ("pegmend_log=file:~nobody-of-that-name/x", "pegmend_log: '~nobody-of-that-name/x'"),
+        ("pegmend_capture_dir=~nobody-of-that-name/x", "pegmend_capture_dir: '~nobody-of-that-name/x'"),
         ("pegmend_capture=some", "pegmend_capture is 'some': give one of all, repaired, off."),
     ],
 )

@@ -24,6 +24,7 @@ FAILURE = http_response(500, FAILURE_BODY, "Content-Type: application/json; char
         (http_response(200, b'{"choices":[{"message":{"content":null}}]}'), "a choice has no text"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nab", "RemoteProtocolError"),
         (b"no HTTP at all\r\n\r\n", "RemoteProtocolError"),
+        (http_response(500, b"bad \x01\x00 \x1b[1m thing\x7f \xc3\xa9"), "status 500: bad ?? ?[1m thing? ?"),
         (HANG, "no answer within 0.5 s"),
     ],
 )

@@ -109,6 +109,34 @@ def test_a_client_that_bypasses_the_proxy_makes_the_log_doubtful(runner: ModelRu
     assert len(streamed.calls) == 50
 
 
+@pytest.mark.parametrize("delay", [0.1, 0.25])
+def test_the_late_entry_of_another_client_is_not_taken(
+    engine: Engine, start_proxy: Callable[..., Proxy], delay: float
+) -> None:
+    with (
+        ModelRunner(engine, delay=delay) as late,
+        start_proxy(late.origin).client() as client,
+        httpx.Client(base_url=engine.origin, trust_env=False, timeout=60) as bypassing,
+    ):
+        follow_log(client)
+        time.sleep(1)
+        for _ in range(6):
+            bypassing.post(CHAT_PATH, json=chat_request("semicolon"))
+            streamed = stream(client, "no-arguments")
+            assert streamed.calls == [("get_time", {}), ("get_time", {})]
+
+
+def test_prose_that_begins_like_a_line_of_the_log(client: httpx.Client) -> None:
+    streamed = stream(client, "log-like")
+    assert [name for name, _ in streamed.calls] == ["write_file", "read_file", "get_time"]
+    whole = client.post(CHAT_PATH, json=chat_request("log-like"))
+    assert whole.headers["x-pegmend"] == "repaired; evidence=replay; calls=3"
+
+
+def test_a_turn_that_may_be_cut_is_asked_for_again(client: httpx.Client) -> None:
+    assert stream(client, "newline", max_tokens=500).comments == BY_REPLAY
+
+
 def test_a_log_that_comes_late_is_not_waited_for_nor_mistaken(
     engine: Engine, start_proxy: Callable[..., Proxy]
 ) -> None:

@@ -186,6 +186,38 @@ def test_a_replay_that_fails_lets_the_original_end_through(start_proxy: Callable
     assert response.content == SENT + b": x-pegmend: failed; reason=the body is not JSON\n\n" + FAILURE
 
 
+def test_a_stream_with_a_length_does_not_grow_beyond_it(start_proxy: Callable[..., Proxy]) -> None:
+    whole = http_response(200, SENT + FAILURE, "Content-Type: text/event-stream")
+    choice = {"finish_reason": "stop", "message": {"content": SEPARATED["newline"]}}
+    replay = http_response(200, json.dumps({"id": "x", "choices": [choice]}).encode())
+    healthy = http_response(200, SENT, "Content-Type: text/event-stream")
+    with CannedUpstream(in_turn(whole, replay, healthy)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client:
+            response = client.post(CHAT_PATH, json=chat_request("x", stream=True))
+            assert client.post(CHAT_PATH, json=chat_request("x", stream=True)).content == SENT
+    assert response.content.startswith(SENT + b": x-pegmend: repaired")
+    assert response.content.endswith(b"data: [DONE]\n\n")
+    assert int(response.headers["content-length"]) == len(response.content)
+    assert response.content.count(b"write_file") == 2
+
+
+def test_arguments_that_were_begun_with_a_raw_line_end(start_proxy: Callable[..., Proxy]) -> None:
+    delta = {"index": 0, "id": "1", "type": "function", "function": {"name": "get_time", "arguments": '{"a": "x\ny'}}
+    call = (
+        b"data: %b\n\n" % json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}], "id": "x"}).encode()
+    )
+    choice = {"message": {"content": '{"name": "get_time", "parameters": {"a": "x\ny\nz"}}; '}}
+    replay = http_response(200, json.dumps({"choices": [choice]}).encode())
+    with CannedUpstream(in_turn(chunked(SENT, call, FAILURE), replay)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client:
+            text = client.post(CHAT_PATH, json=chat_request("x", stream=True)).text
+    assert json.loads(text.split("\n\n")[3][6:])["choices"][0]["delta"]["tool_calls"][0]["function"] == {
+        "arguments": '\\nz"}'
+    }
+
+
 def test_another_second_run_is_not_mixed_in(start_proxy: Callable[..., Proxy]) -> None:
     call = b'data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"1","type":"function","function":'
     call += b'{"name":"get_time","arguments":"{"}}]}}],"id":"x"}\n\n'

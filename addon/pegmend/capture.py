@@ -12,11 +12,11 @@ from mitmproxy.io import FlowWriter
 from pegmend.capturefiles import CaptureFiles
 from pegmend.failure import may_be_failure
 from pegmend.options import capture_dir, is_chat, is_upstream
-from pegmend.record import outcome_of, record_of
+from pegmend.record import KEY, is_whole_stream, outcome_of, record_of
 from pegmend.tap import BODY_LIMIT, Tap
 
 REDACTED = "[redacted by pegmend]"
-_SECRET_HEADER = re.compile(r"auth|cookie|token|secret|(?:^|[-_])key", re.IGNORECASE)
+_SECRET_HEADER = re.compile(r"auth|cookie|token|secret|(?:^|[-_]|api)key", re.IGNORECASE)
 _SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:auth|token|secret|key|password)[^=&]*=)[^&]*")
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Capture:
         """Stream every response that cannot be the failure: mitmproxy would hold it back to its end."""
         if not flow.live or flow.response is None or not is_upstream(flow):
             return
-        if is_chat(flow) and may_be_failure(flow.response.status_code):
+        if is_chat(flow) and (may_be_failure(flow.response.status_code) or is_whole_stream(flow.response)):
             return
         if not flow.response.stream:
             flow.response.stream = Tap()
@@ -88,6 +88,7 @@ def serialized(flow: http.HTTPFlow) -> bytes:
     """Return a flow in mitmproxy's flow format, without the secrets in its headers and its query."""
     copy = flow.copy()
     copy.id = flow.id
+    copy.metadata = {KEY: flow.metadata[KEY]} if KEY in flow.metadata else {}  # other addons keep passwords there
     for message in (copy.request, copy.response):
         if message is not None:
             for name in {name for name in message.headers if _SECRET_HEADER.search(name)}:

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 FILE_LIMIT = 64 * 1024 * 1024
-"""A file that has reached this size is followed by the next one of the day."""
+"""A file that has reached this size, or a quarter of all there may be, is followed by the next one of the day."""
 
 _NAME = re.compile(r"pegmend-\d{4}-\d\d-\d\d(?:\.\d+)?\.mitm")
 
@@ -18,6 +18,7 @@ class CaptureFiles:
         """`total_limit` bounds the bytes of all capture files together; the oldest ones go first."""
         self.folder = folder
         self.total_limit = total_limit
+        self.file_limit = min(FILE_LIMIT, total_limit // 4)
         self._day = date.min
         self._number = 0
 
@@ -40,7 +41,7 @@ class CaptureFiles:
         while True:
             suffix = f".{self._number}" if self._number else ""
             path = self.folder / f"pegmend-{today.isoformat()}{suffix}.mitm"
-            if not path.exists() or path.stat().st_size < FILE_LIMIT:
+            if not path.exists() or path.stat().st_size < self.file_limit:
                 return path
             self._number += 1
 
@@ -50,7 +51,7 @@ class CaptureFiles:
             (path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)),
             key=lambda path: path.stat().st_mtime,
         )
-        total = sum(path.stat().st_size for path in files) + max(needed, min(FILE_LIMIT, self.total_limit // 2))
+        total = sum(path.stat().st_size for path in files) + needed + self.file_limit
         for path in files:
             if total <= self.total_limit:
                 return

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pegmend.errors import Incomplete
-from pegmend.rawoutput import split_reasoning
+from pegmend.rawoutput import escaped_controls, split_reasoning
 from pegmend.turn import ToolCall, Turn
 
 Read = Callable[[str], Turn]
@@ -25,8 +25,8 @@ class SentCall:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the arguments are a whole JSON object."""
-        return isinstance(_lenient_json(self.arguments), dict)
+        """Whether the arguments are a whole JSON object, and the model's: the engine sends {} for any that are none."""
+        return bool(_lenient_json(self.arguments)) and isinstance(_lenient_json(self.arguments), dict)
 
 
 @dataclass(slots=True)
@@ -91,10 +91,10 @@ def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | No
     one token with what the parser refuses, or the remainder may begin with the very call that was sent, since nothing
     was parsed in the end. Raises what `read` raises.
     """
-    if not sent.calls or not all(call.is_whole for call in sent.calls):
+    if not sent.calls or not all(call.is_whole for call in sent.calls) or "<think" in remainder:
         return None
     turn = read(remainder)
-    if turn.calls and _arguments_left(sent.calls[0], turn.calls[0]) == "" and not remainder.startswith((";", ",")):
+    if turn.calls and _arguments_left(sent.calls[0], turn.calls[0]) == "":
         return None
     return Rest(calls=turn.calls, content=turn.content)
 
@@ -121,11 +121,9 @@ def _arguments_left(sent: SentCall, call: ToolCall) -> str | None:
     """Return what of a call's arguments was not sent, None where another call was sent."""
     if sent.name != call.name:
         return None
-    if call.arguments.startswith(sent.arguments):
-        return call.arguments[len(sent.arguments) :]
     # The engine sends control characters in strings as they are; a call of ours has them escaped.
-    is_same = sent.is_whole and _lenient_json(sent.arguments) == _lenient_json(call.arguments)
-    return "" if is_same else None
+    written = escaped_controls(sent.arguments)
+    return call.arguments[len(written) :] if call.arguments.startswith(written) else None
 
 
 def _lenient_json(text: str) -> object:

@@ -43,12 +43,17 @@ _SLOG = re.compile(r'time=\S+ level=\S+ msg=("(?:[^"\\]|\\.)*+"|[^\s"]*)(.*)')
 _GO_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
 _GO_CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
-_STAMP = rf"{_COLOR}(?:\d{{1,6}}\.\d\d\.\d{{3}}\.\d{{3}} )?"
-_LOG_LINE = re.compile(rf"{_COLOR}(?:\d{{1,6}}\.\d\d\.\d{{3}}\.\d{{3}} [A-Z] |[DIWE] +\w+ +[\w()]+: |[DIWE] \w+: )")
+_CLOCK_STAMP = r"\d{1,6}\.\d\d\.\d{3}\.\d{3} "
+_STAMP = rf"{_COLOR}(?:{_CLOCK_STAMP})?"
+_STAMPED = re.compile(_COLOR + _CLOCK_STAMP)
+# Lines of the engine begin with the level and one of its modules; "I note: ..." is the model's.
+_MODULE = r"(?:srv|slot|que|res|main|init|load|print|reset|sched|system|update|common_|llama_|ggml_|clip_|mtmd_)\w*"
+_ENGINE_LINE = re.compile(rf"{_STAMP}[DIWE] {_COLOR}{_MODULE}[^:{{}}\"]{{0,60}}: ")
 _REMAINDER = re.compile(rf"{_STAMP}W common_chat_peg_parse: unparsed (\S+) output: (.*)", re.DOTALL)
 _FULL = re.compile(rf"{_STAMP}D common_chat_peg_parse: full \S+ output triggering error:")
 _BEGIN, _END = "=== BEGIN ===", "=== END ==="
 # What the engine writes when the request is over: no text of the model follows it.
+_END_LINES_LIMIT = 100
 _OVER = re.compile(r"(?:stop: cancel task, id_task = \d+\s*\Z|got exception: \{)")
 
 # The headers that templates write before an answer. In the full text one of them stands before the model's words.
@@ -128,6 +133,8 @@ class EngineLog:
             if texts is not None:
                 return writer, texts
         writer = _Writer.of_line(line)
+        if line and not writer.prefix:
+            self._doubt_all()  # each line of an entry has the prefix of the first: this one may have lost it
         return writer, writer.texts_of(line) or []
 
 
@@ -182,26 +189,34 @@ class _Writer:
             self._take_full(text, entries)
         elif start := _REMAINDER.match(text):
             self._finish(entries)
-            self._begin(start[1], start[2])
+            self._begin(start[1], start[2], is_stamped=_STAMPED.match(text) is not None)
         elif self._remainder is None:
             self._doubt_latest(text)
         elif _FULL.match(text):
             self._is_collecting = False
             self._full = []
-        elif _LOG_LINE.match(text):
+        elif self._is_the_engines(text):
             self._is_collecting = False
             if _OVER.search(text):
                 self._finish(entries)
-        elif self._is_collecting:
+            elif '{"' in text:
+                self.doubt()  # the engine writes no calls there
+        elif self._is_collecting and not _STAMPED.match(text):
             self._collect(self._remainder, text)
         else:
-            self.doubt()  # text of the model after a line that seemed to be the engine's
+            self.doubt()  # text of the model after, or in the guise of, a line of the engine
 
-    def _begin(self, format_name: str, first: str) -> None:
+    def _is_the_engines(self, text: str) -> bool:
+        """Whether a line is the engine's and not the model's: it has a time where the entry has one."""
+        return _ENGINE_LINE.match(text) is not None and (not self._is_stamped or _STAMPED.match(text) is not None)
+
+    def _begin(self, format_name: str, first: str, *, is_stamped: bool = False) -> None:
         self._format = format_name
         self._remainder = [first] if format_name else None
         self._full = None
         self._size = len(first)
+        self._is_stamped = is_stamped
+        self._end_lines = 0
         self._is_certain = True
         self._is_collecting = True
 
@@ -215,7 +230,10 @@ class _Writer:
     def _take_full(self, text: str, entries: list[FailureEntry]) -> None:
         assert self._full is not None
         assert self._remainder is not None
-        if text == _END and _ends_with(self._full, self._remainder):
+        self._end_lines += text == _END
+        if self._end_lines > _END_LINES_LIMIT:
+            self.doubt()
+        elif text == _END and _ends_with(self._full, self._remainder):
             self._finish(entries)
         elif self._full or text != _BEGIN:
             self._collect(self._full, text)
@@ -234,7 +252,7 @@ class _Writer:
         """After an entry: text that is no log line was the model's, and belonged to it."""
         if self._latest is None:
             return
-        if text and not _LOG_LINE.match(text) and self._latest.full is None:
+        if text and not _ENGINE_LINE.match(text) and self._latest.full is None:
             self._latest.is_certain = False
 
 

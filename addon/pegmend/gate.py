@@ -16,7 +16,7 @@ _LONGEST = max(map(len, _ERROR_LINES))
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\r?\n|\r\r")
 _EVENT_END_LENGTH = 4
 
-ERROR_LIMIT = 8 * 1024 * 1024
+ERROR_LIMIT = 1024 * 1024
 """Bytes of an error event, which held the model's text in old builds. A longer one passes."""
 
 
@@ -59,8 +59,7 @@ class FailureGate(Tap):
 
     def _pass(self, data: bytes) -> bytes:
         if self.failure is not None:
-            self.held += data
-            return b""
+            return self._hold_rest(data)
         # The usual chunk is a whole event that speaks of no error: nothing to look at.
         if data.endswith(b"\n") and not self._in_line and not self.held and b"error" not in data:
             return data
@@ -84,6 +83,12 @@ class FailureGate(Tap):
             held_before = 0
         self._in_line = not data.endswith(b"\n")
         return data
+
+    def _hold_rest(self, data: bytes) -> bytes:
+        """After the failure nothing of use comes; a little is kept for the case that the failure goes out after all."""
+        if len(self.held) < ERROR_LIMIT:
+            self.held += data[:ERROR_LIMIT]
+        return b""
 
     def _hold(self, data: bytes, start: int) -> bytes:
         """Hold back what begins at the start of a line; returns what comes before."""

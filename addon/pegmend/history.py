@@ -8,6 +8,7 @@ in place of JSON texts are.
 
 import hashlib
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -104,35 +105,29 @@ def unfolded(messages: Sequence[Any]) -> list[Any]:
 
 
 def _one_by_one(message: Message, calls: Sequence[Any], results: Sequence[Message]) -> list[Message]:
-    left = list(results)
+    waiting: dict[Any, deque[int]] = {}
+    for place, result in enumerate(results):
+        waiting.setdefault(result.get("tool_call_id"), deque()).append(place)
+    taken: set[int] = set()
     history: list[Message] = []
     for number, call in enumerate(calls):
-        own = {**message, "tool_calls": [call]} if number == 0 else _bare(message, call)
-        history.append(own)
-        result = _take_result(left, call)
-        if result is not None:
-            history.append(result)
-    return [*history, *left]
+        history.append({**message, "tool_calls": [call]} if number == 0 else _bare(message, call))
+        # By its id; a result that names no call belongs to the first call that has none of its own.
+        own = waiting.get(call.get("id") if isinstance(call, dict) else None) or waiting.get(None)
+        if own:
+            taken.add(own[0])
+            history.append(results[own.popleft()])
+    return history + [result for place, result in enumerate(results) if place not in taken]
 
 
 def _bare(message: Message, call: Any) -> Message:
     return {"role": message.get("role"), "content": None, "tool_calls": [call]}
 
 
-def _take_result(results: list[Message], call: Any) -> Message | None:
-    """Take the result of a call out of `results`: by its id, or the first one that names no call."""
-    wanted = call.get("id") if isinstance(call, dict) else None
-    for place, result in enumerate(results):
-        named = result.get("tool_call_id")
-        if named is None or named == wanted:
-            return results.pop(place)
-    return None
-
-
 def has_long_ids(messages: object) -> bool:
     """Whether any call of a history has an id that is not nine letters and digits."""
     return isinstance(messages, list) and any(
-        isinstance(call, dict) and not _SHORT_ID.fullmatch(str(call.get("id")))
+        isinstance(call, dict) and "id" in call and not _SHORT_ID.fullmatch(str(call["id"]))
         for message in messages
         for call in _calls_of(message)
     )
@@ -147,7 +142,7 @@ def _with_short_ids(message: Message) -> Message:
     shortened = dict(message)
     if calls := _calls_of(message):
         shortened["tool_calls"] = [
-            {**call, "id": _short_id(call.get("id"))} if isinstance(call, dict) else call for call in calls
+            {**call, "id": _short_id(call["id"])} if isinstance(call, dict) and "id" in call else call for call in calls
         ]
     if "tool_call_id" in message:
         shortened["tool_call_id"] = _short_id(message["tool_call_id"])

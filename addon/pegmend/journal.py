@@ -8,6 +8,9 @@ from pegmend.enginelog import FailureEntry
 OWED_SECONDS = 10.0
 """How long after a failure its entry may still come, and be taken for a later request's."""
 
+_ENTRIES_LIMIT = 64
+_EARLY_SECONDS = 0.1
+
 
 @dataclass(slots=True)
 class _Request:
@@ -15,6 +18,11 @@ class _Request:
     failed: float | None = None
     ended: float | None = None
     is_claimed: bool = False
+
+    @property
+    def entry_since(self) -> float:
+        """Since when its entry can have come: the engine logs a failure and tells it at the same time."""
+        return self.started if self.failed is None else max(self.started, self.failed - _EARLY_SECONDS)
 
 
 @dataclass(slots=True)
@@ -49,8 +57,9 @@ class Journal:
         self._entries = [(time, entry) for time, entry in self._entries if time >= oldest]
 
     def log(self, entry: FailureEntry, now: float) -> None:
-        """Note an entry that was logged."""
-        self._entries.append((now, entry))
+        """Note an entry that was logged; no window reaches it where no request is under way."""
+        if any(one.ended is None for one in self._requests.values()):
+            self._entries = [*self._entries[-_ENTRIES_LIMIT:], (now, entry)]
 
     def start_covering(self, now: float) -> None:
         """Note that every entry is seen from now on."""
@@ -65,7 +74,7 @@ class Journal:
         return request in self._requests
 
     def window(self, request: str) -> Window:
-        """Return what happened since a request began."""
+        """Return what happened since a request began; of the entries, those since it failed."""
         own = self._requests[request]
         others = [one for name, one in self._requests.items() if name != request]
         return Window(
@@ -75,5 +84,5 @@ class Journal:
                 one.failed is not None and not one.is_claimed and one.failed >= own.started - OWED_SECONDS
                 for one in others
             ),
-            entries=[entry for time, entry in self._entries if time >= own.started],
+            entries=[entry for time, entry in self._entries if time >= own.entry_since],
         )

@@ -156,7 +156,7 @@ def source_of(setting: str, origin: str, *, is_model_runner: bool) -> Source | N
         case "http", "":
             return logs
         case "file", path if path:
-            return file_source(Path(path).expanduser())
+            return file_source(expanded(path))
         case "command", command if command.strip():
             return command_source(shlex.split(command, posix=os.name != "nt"))
         case "auto", "":
@@ -164,6 +164,14 @@ def source_of(setting: str, origin: str, *, is_model_runner: bool) -> Source | N
             return first_of([logs, *_docker_sources()] if is_model_runner else [logs])
         case _:
             raise ValueError(f"{setting!r} is not one of auto, off, http, file:PATH, command:COMMAND")
+
+
+def expanded(path: str) -> Path:
+    """Return a path with `~` resolved. Raises ValueError where there is no such user."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path!r}: {error}") from error
 
 
 def _docker_sources() -> list[Source]:

@@ -15,8 +15,6 @@ from pegmend.options import is_chat
 from pegmend.upstreams import Upstream
 
 _CHECK_SECONDS = 0.01
-# After an entry has come: time for the one of a client that bypasses the proxy, which would make it doubtful.
-_SETTLE_SECONDS = 0.05
 
 
 class LogWatch:
@@ -60,14 +58,14 @@ class LogWatch:
         return (case.entry, "") if doubt is None else (None, doubt)
 
     async def _wait_for_entry(self, journal: Journal, request: str) -> None:
-        """Wait as long as an entry may still come that would be of use."""
+        """Wait as long as an entry may be of use, and then for a second one, which would make the first doubtful.
+
+        The log may lag: the first entry may be that of a client that bypasses the proxy, and the request's own follow.
+        """
         deadline = time.monotonic() + ctx.options.pegmend_log_wait_ms / 1000
         while time.monotonic() < deadline:
             window = journal.window(request)
-            if window.entries:
-                await asyncio.sleep(_SETTLE_SECONDS)
-                return
-            if not window.is_covered or window.others or window.unclaimed:
+            if not window.is_covered or window.others or window.unclaimed or len(window.entries) > 1:
                 return
             await asyncio.sleep(_CHECK_SECONDS)
 

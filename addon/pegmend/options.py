@@ -10,7 +10,7 @@ from mitmproxy import ctx, exceptions, http
 from mitmproxy.addonmanager import Loader
 from mitmproxy.proxy.mode_specs import ProxyMode, ReverseMode
 
-from pegmend.logsource import source_of
+from pegmend.logsource import expanded, source_of
 from pegmend.upstreams import DEFAULT, Upstream, is_chat_path, parse_upstream
 
 CAPTURE_CHOICES = ("all", "repaired", "off")
@@ -97,11 +97,15 @@ class PegmendOptions:
             value = getattr(ctx.options, name)
             if name in updated and value not in choices:
                 raise exceptions.OptionsError(f"{name} is {value!r}: give one of {', '.join(choices)}.")
-        if "pegmend_log" in updated:
-            try:
-                source_of(ctx.options.pegmend_log, "http://localhost", is_model_runner=False)
-            except ValueError as error:
-                raise exceptions.OptionsError(f"pegmend_log: {error}.") from error
+        for name, check in (
+            ("pegmend_log", lambda: source_of(ctx.options.pegmend_log, "http://localhost", is_model_runner=False)),
+            ("pegmend_capture_dir", capture_dir),
+        ):
+            if name in updated:
+                try:
+                    check()
+                except ValueError as error:
+                    raise exceptions.OptionsError(f"{name}: {error}.") from error
         for name in ("pegmend_replay_timeout_ms", "pegmend_log_wait_ms", "pegmend_capture_max_mb"):
             if name in updated and getattr(ctx.options, name) <= 0:
                 raise exceptions.OptionsError(f"{name} must be greater than 0, not {getattr(ctx.options, name)}.")
@@ -144,4 +148,4 @@ def is_chat(flow: http.HTTPFlow) -> bool:
 
 def capture_dir() -> Path:
     """The folder for captures."""
-    return Path(ctx.options.pegmend_capture_dir).expanduser()
+    return expanded(ctx.options.pegmend_capture_dir)

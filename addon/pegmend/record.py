@@ -19,6 +19,11 @@ EVENTS = "text/event-stream"
 _NOTES_LIMIT = 100
 
 
+def is_whole_stream(response: http.Response) -> bool:
+    """Whether a response is a stream of events with a known length, which may hold the failure."""
+    return response.headers.get("content-type", "").startswith(EVENTS) and "content-length" in response.headers
+
+
 def path_of(flow: http.HTTPFlow) -> str:
     """Return the path of a request for a log: without its query, which may hold a secret."""
     return flow.request.path.partition("?")[0]

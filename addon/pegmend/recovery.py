@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 
 import orjson
@@ -38,6 +39,7 @@ from pegmend.templates import refusal_in
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
 PING_SECONDS = 5.0
+_UNPRINTABLE = re.compile(r"[^ -~]")  # no such character may stand in a header
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +58,8 @@ class Recovery:
             return
         if request_kinds(flow):
             flow.response.headers[HEADER] = _request_header(flow)
-        if _is_event_stream(flow.response):
+        # A stream with a length is whole already, and must not grow: it is repaired as one piece.
+        if _is_event_stream(flow.response) and "content-length" not in flow.response.headers:
             flow.response.stream = FailureGate()
 
     async def response(self, flow: http.HTTPFlow) -> None:
@@ -217,8 +220,8 @@ def _visible(header: str) -> bytes:
 
 
 def _give_up(flow: http.HTTPFlow, reason: str) -> None:
-    reason = " ".join(reason.split())[:300]
-    _mark(flow, "failed", f"failed; reason={reason}".encode("ascii", "replace").decode())
+    reason = _UNPRINTABLE.sub("?", " ".join(reason.split()))[:300]
+    _mark(flow, "failed", f"failed; reason={reason}")
     logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", path_of(flow), reason)
 
 

@@ -98,8 +98,8 @@ def _by_log(failed: FailedTurn) -> Repair | TurnError | None:
         if entry.full is not None:
             completion = RawCompletion.of_text(failed.request, entry.full)
             return _from_texts(failed, completion, "full", with_usage=False)
-        # No second run, no token counts: who asked for them gets them from the replay.
-        if sent is not None and not failed.request.wants_usage:
+        # The log knows no token counts, and not whether the engine cut the text: those come from the replay.
+        if sent is not None and not failed.request.wants_usage and not failed.request.may_be_cut:
             rest = rest_of_remainder(sent.choice(0), entry.remainder, failed.request.read)
             if rest is not None:
                 return _events(sent, [rest], "repaired", "stream+log", (entry.remainder,))

@@ -38,6 +38,9 @@ _ZEROS = (
     (re.compile(rb"\0[^\0]\0[^\0]"), "utf-16-be"),
 )
 # What is declared as Latin-1 is Windows-1252 in practice; browsers read it so too.
+_LEGACY = re.compile(r"ascii|iso8859|cp\d|gb|big5|shift_jis|euc_|koi8|utf-16|utf-32|hz|johab|iso2022|mac-|tis")
+"""Of Python's codecs, those that are encodings of text: others would change what was written."""
+
 _WINDOWS_1252 = frozenset({"iso8859-1", "ascii", "cp1252"})
 
 # One alternative for each kind of thing in a body that matters here. The groups up to "byte" are ill-formed UTF-8:
@@ -139,9 +142,9 @@ def _declared(raw: bytes, charset: str) -> list[str]:
     shown += [encoding for zeros, encoding in _ZEROS if zeros.match(raw)]
     try:
         named = codecs.lookup(charset).name
-    except LookupError:
+    except (LookupError, ValueError):
         return shown
-    if named in ("utf-8", "utf-8-sig"):
+    if not _LEGACY.match(named):
         return shown
     return [*shown, "cp1252" if named in _WINDOWS_1252 else named]
 

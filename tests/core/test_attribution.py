@@ -94,6 +94,26 @@ def test_an_entry_that_came_is_not_owed() -> None:
     assert log.window("b") == Window(True, 0, 0, [])
 
 
+def test_an_entry_from_before_the_failure_is_anothers() -> None:
+    log = journal()
+    log.begin("a", 1)
+    log.log(OTHER_TOOL, 2)
+    log.fail("a", 5)
+    log.log(ENTRY, 5.2)
+    assert log.window("a").entries == [ENTRY]
+
+
+def test_entries_are_not_kept_where_no_request_is_under_way() -> None:
+    log = journal()
+    for number in range(1000):
+        log.log(ENTRY, number)
+    assert not log._entries
+    log.begin("a", 1000)
+    for number in range(1000):
+        log.log(ENTRY, 1000 + number)
+    assert len(log._entries) < 100
+
+
 def test_little_is_remembered() -> None:
     log = journal()
     for number in range(10_000):

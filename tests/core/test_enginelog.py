@@ -105,8 +105,10 @@ def test_lines_of_other_writers_are_left_out() -> None:
 def test_an_entry_waits_for_its_end() -> None:
     log = EngineLog()
     assert not log.feed("\n".join(stamped(WARNING + B, "I slot release: id 0")).encode() + b"\n")
-    (entry,) = log.feed(f"{OVER}\n".encode())
+    assert not log.feed(f"{OVER}\n".encode())  # without a time it is the model's
+    (entry,) = log.feed(f"{stamped(OVER)[0]}\n".encode())
     assert entry.remainder == B
+    assert not entry.is_certain
 
 
 @pytest.mark.parametrize(
@@ -114,13 +116,36 @@ def test_an_entry_waits_for_its_end() -> None:
     [
         f"; {B}\n0.04.087.978 {OVER}\n; {B}",
         f"; {B}\n0.04.087.978 I slot release: id 0\n; {B}",
-        f"; {B}\nW srv x: y\n{B}",
+        f"; {B}\n0.04.087.978 I slot release: {B}",
+        f"; {B}\n0.04.087.978 I continue: {B}",
+        f"; {B}\n0.04.087.978 I x\n; {B}",
     ],
 )
-def test_text_behind_an_imitated_line_takes_the_certainty(remainder: str) -> None:
+def test_text_behind_or_in_an_imitated_line_takes_the_certainty(remainder: str) -> None:
     entries = read(stamped(WARNING + remainder, OVER))
     assert entries
     assert not any(entry.is_certain for entry in entries)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("line", ["I continue: ", "I am done: ", "E sharp: ", "D major (two): ", "W x: ", "I note: "])
+def test_prose_that_begins_like_a_level_is_the_models(form: str, line: str) -> None:
+    remainder = f"; {B}\n{line}{B}"
+    (entry,) = read(FORMS[form](stamped(WARNING + remainder, OVER)))
+    assert (entry.remainder, entry.is_certain) == (remainder, True)
+
+
+@pytest.mark.parametrize("form", ["child", "compose", "slog", "bracketed time"])
+def test_a_line_that_lost_its_prefix_takes_the_certainty(form: str) -> None:
+    first, over = FORMS[form](stamped(WARNING + f"; {B}", OVER))
+    (entry,) = read([first, f"; {B}", over])
+    assert not entry.is_certain
+
+
+def test_many_ends_of_a_full_text_cost_little() -> None:
+    text = "=== END ===\n" * 200_000
+    entries = read(stamped(WARNING + text + "x", f"{FULL}\n=== BEGIN ===\n{HEADER}{text}", OVER, WARNING + "y", OVER))
+    assert not entries or not entries[0].is_certain
 
 
 def test_an_imitated_entry_makes_two() -> None:

@@ -85,6 +85,14 @@ def test_whole_events_keep_their_chunks(chunk: bytes) -> None:
         assert gate(chunk) == chunk
 
 
+def test_little_is_held_of_what_comes_after_the_failure() -> None:
+    gate = FailureGate()
+    gate(FAILURE)
+    for _ in range(20_000):
+        assert gate(b"x" * 1000) == []
+    assert len(gate.held) < 3_000_000
+
+
 PIECES = [CHUNK, OTHER, FAILURE, b"data: ", b'{"error"', b'data: {"er', b"\n", b"\r\n", b"error: {", b"x"]
 
 

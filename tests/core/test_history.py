@@ -58,6 +58,10 @@ def result(number: str | None, content: str = "ok") -> dict[str, Any]:
             [turn("1", "2"), result(None, "a"), result(None, "b")],
             [turn("1"), result(None, "a"), turn("2"), result(None, "b")],
         ),
+        (
+            [turn("1", "2"), result(None, "b"), result("1", "a")],
+            [turn("1"), result("1", "a"), turn("2"), result(None, "b")],
+        ),
         # what stands beside the calls stays with the first
         (
             [turn("1", "2", content="Both.", reasoning_content="hm"), result("1"), result("2")],
@@ -130,6 +134,18 @@ def test_mojibake_of_assistants_and_tools_is_undone() -> None:
 )
 def test_sound_text_is_left_alone(text: str) -> None:
     assert without_mojibake([{"role": "tool", "content": text}]) is None
+
+
+def test_calls_without_ids_get_none() -> None:
+    history = [{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}, {"function": {"name": "g"}}]}]
+    assert with_short_ids(history) == history
+    assert not has_long_ids(history)
+
+
+def test_many_results_in_any_order() -> None:
+    numbers = [str(number) for number in range(20_000)]
+    history = unfolded([turn(*numbers), *map(result, reversed(numbers))])
+    assert [message["tool_call_id"] for message in history[1::2]] == numbers
 
 
 def test_short_ids_match_their_results() -> None:

@@ -96,6 +96,9 @@ BOTH = [A_CALL, B_CALL]
         ('{"name": "Rex"} is {"na', [], '{"name": "Rex"} is {"na'),
         ("int main() { return x[0]; }", [], "int main() { return x[0]; }"),
         ('{"tool": "read"}', [], '{"tool": "read"}'),
+        ('{"x": {"properties": 1}}', [], '{"x": {"properties": 1}}'),
+        (f"I will call read. {A}", [A_CALL], "I will call read."),
+        (f'{{"name": "read", "parameters": {{"properties": {A}}}}}', [("read", f'{{"properties": {A}}}')], ""),
         ('{"answer": tru', [], '{"answer": tru'),
         ("read the file named {name: x}", [], "read the file named {name: x}"),
         ("To read {x}, call read(x) or time().", [], "To read {x}, call read(x) or time()."),
@@ -126,6 +129,10 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ('{"name": "read", "parameters": {"path": "\\x"}}', Unparseable),
         ('{"name": "read", parameters: {}}', Unparseable),
         ('{"name": "rea', Unparseable),
+        (f'{{"tool_calls": [{A}, {B}]', Unparseable),
+        (f'{{"tool_calls": [{A}, {{"name": "time", "para', Unparseable),
+        (f'{{"x": {{"y": {A}, "z": ?', Unparseable),
+        ('{"x": {"name": "read", ?', Unparseable),
         ("{'name': 'read', 'parameters': {}}", Unparseable),
         ('{name: "read", parameters: {}}', Unparseable),
         (f"{A}; {{'name': 'time', 'parameters': {{}}}}", Unparseable),
@@ -134,6 +141,7 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ('{"name": "read", "parameters": "a"}', Unparseable),
         ('{"name": "read", "parameters": "[]"}', Unparseable),
         ('{"name": "read", "parameters": 1}', Unparseable),
+        ('{"name": "read", "arguments": "{\\"a\\": NaN}"}', Unparseable),
         ('{"name": "read", "parameters": "{\\"x\\": \\"\\ud83d\\"}"}', Unparseable),
         # undeclared
         ('{"name": "delete", "parameters": {}}', Undeclared),
@@ -152,6 +160,20 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ('{"tool": "read", "args": {}}', Ambiguous),
         ('{"name": "read", "args": {}}', Ambiguous),
         (f'{A}; {{"tool": "time"}}', Ambiguous),
+        (f'{{"name": "read", "parameters": {{"path": "a"}}, "next": {B}}}', Ambiguous),
+        (f'{{"name": "read", "parameters": {{"path": "a"}}, "next": [{B}]}}', Ambiguous),
+        (f'{{"name": "read", "parameters": {{}}, "function": {B}}}', Ambiguous),
+        (f'{{"type": "function", "function": {A}, "then": {B}}}', Ambiguous),
+        ('{"name": "read", "parameters": {}, "input": {"path": "a"}}', Ambiguous),
+        (f'["x", {A}]', Ambiguous),
+        (f"[1, {A}, 2]", Ambiguous),
+        # definitions of tools
+        ('{"name": "read", "parameters": {"type": "object", "properties": {"path": {}}}}', Ambiguous),
+        ('{"function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}', Ambiguous),
+        # thoughts
+        (f"<think>a</think>\n<think>maybe {A}</think>\nHello {{x}}", Ambiguous),
+        (f"Sure.\n<think>maybe {A}</think>\n{B}", Ambiguous),
+        (f"[THINK]{A}[/THINK]{B}", Ambiguous),
         # other formats
         ("<tool_call>\n<function=read>\n</function>\n</tool_call>", Unparseable),
         (f"{A}\n[TOOL_CALLS]time[ARGS]{{}}", Unparseable),
@@ -163,6 +185,18 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ('all\nHm.>>>read\n{"path": "a"}>>>time\n{}', Unparseable),
         ('[read(path="a"), time()]', Unparseable),
         ('read(path="{a}")', Unparseable),
+        ('<|python_start|>[read(path="a")]<|python_end|>', Unparseable),
+        ('Action: read\nAction Input: {"path": "a"}', Unparseable),
+        (f"{A}\ntime()", Unparseable),
+        (f'{A}\n[read(path="b", x="y")]', Unparseable),
+        (f'{A}; read({{"path": "b"}})', Unparseable),
+        (f'{A}\n{{"time": {{}}}}', Unparseable),
+        (f'{A}\n{{"action": "time", "action_input": {{}}}}', Unparseable),
+        (f'{A}\n{{"Name": "time", "Args": {{}}}}', Unparseable),
+        (f"{A}\n{{'tool': 'time', 'args': {{}}}}", Unparseable),
+        (f'{A}\n{{// c\n"name": "time", "parameters": {{}}}}', Unparseable),
+        (f'{A}\n{{\\"name\\": \\"time\\"}}', Unparseable),
+        (f'{A}\n"name": "time", "parameters": {{}}}}', Unparseable),
     ],
 )
 def test_what_cannot_be_decided_is_an_error(raw: str, error: type[TurnError]) -> None:
@@ -320,6 +354,12 @@ def test_megabytes_of_anything_are_read_without_harm(piece: str) -> None:
     except TurnError:
         return
     assert [(call.name, call.arguments) for call in calls] == [A_CALL]
+
+
+def test_wrappers_in_wrappers_are_not_followed() -> None:
+    text = '{"function":' * 990 + A + "}" * 990
+    with pytest.raises(Ambiguous):
+        read(text, TOOLS)
 
 
 def test_depth_is_bounded() -> None:

@@ -98,6 +98,15 @@ def test_utf16_with_half_a_pair() -> None:
     assert read_body(raw).value == {"x": "\ufffd"}
 
 
+@pytest.mark.parametrize(
+    "charset", ["idna", "punycode", "undefined", "\x80x", "unicode_escape", "rot13", "utf-7", "hex"]
+)
+def test_codecs_that_are_no_encodings_of_text_are_not_used(charset: str) -> None:
+    body = read_body(b'{"a": "C:\\\\new", "b": "\xe9"}', charset)
+    assert body.value == {"a": "C:\\new", "b": "é"}
+    assert not body.encoding
+
+
 @pytest.mark.parametrize("charset", ["", "utf-8", "iso-8859-1", "utf-16", "nonsense", "rot13", "\x00"])
 @pytest.mark.parametrize(
     "raw",

@@ -44,6 +44,7 @@ class Proxy:
         """
         self.regular_port = regular_port or free_port()
         self.reverse_port = reverse_port or free_port()
+        self.upstream_port = int(upstream.rpartition(":")[2])
         self.captures = folder / "captures"
         self.log = folder / "mitmdump.log"
         settings = dict(option.split("=", 1) for option in options)

@@ -110,6 +110,9 @@ SCRIPTS: dict[str, list[str]] = {
     "broken": [_A + '; {"name": "write_file", "parameters": {"path": "b.txt", "content": "say "hi" to all"}}'],
     "cut": [_A + '; {"name": "write_file", "parameters": {"path": "logs/lo'],
     "undeclared": [_A + "; " + call("delete_all", path="/")],
+    "log-like": [
+        _A + "; " + call("read_file", path="a.txt") + "\nI continue: " + call("get_time"),
+    ],
     "braces": ["The set {a, b} has two members."],
     "json-answer": ['{"name": "Rex", "age": 3} is my dog.'],
 }

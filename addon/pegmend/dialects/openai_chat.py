@@ -56,6 +56,11 @@ class ChatRequest:
         return isinstance(options, dict) and options.get("include_usage") is True
 
     @property
+    def may_be_cut(self) -> bool:
+        """Whether the client limits the length of the answer, so that the engine may have cut it."""
+        return any(self.body.get(name) for name in ("max_tokens", "max_completion_tokens", "n_predict"))
+
+    @property
     def choice_count(self) -> int:
         """How many turns the client asked for."""
         count = self.body.get("n")

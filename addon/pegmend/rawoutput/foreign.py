@@ -26,11 +26,22 @@ _MARKER = re.compile(
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 
 
-def find_sign(text: str, tools: Collection[str]) -> str | None:
+_BRACE = re.compile(r"[{}]")
+_THOUGHT = re.compile(r"</?think(?:ing)?>|\[/?THINK\]", re.IGNORECASE)
+
+
+def find_thought(text: str) -> str | None:
+    """Return a mark of reasoning in what stands around calls: they may have been thought of only."""
+    found = _THOUGHT.search(text)
+    return found.group() if found else None
+
+
+def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
     """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
 
     A marker; a declared tool's name beside a special token of whatever kind, before an object on a line of its own, or
-    as the whole text in the manner of Python.
+    as the whole text in the manner of Python. Beside calls less is enough: the name before a parenthesis, or with
+    braces anywhere in the text.
     """
     if marker := _MARKER.search(text):
         return marker.group()
@@ -40,5 +51,10 @@ def find_sign(text: str, tools: Collection[str]) -> str | None:
         return token.group()
     before_object = rf"(?:\A|\n|>>>)\s*+(?:{names})\s*+\{{"
     as_in_python = rf"\A\s*+\[?\s*+(?:{names})\s*+\([^\n]*\)\s*+\]?\s*+\Z"
-    found = re.search(f"{before_object}|{as_in_python}", text)
+    as_action = rf"\bAction:\s*+(?:{names})\b"
+    found = re.search(f"{before_object}|{as_in_python}|{as_action}", text)
+    if found is None and beside_calls:
+        found = re.search(rf"(?<![\w.-])(?:{names})\(", text)
+        if found is None and _BRACE.search(text):
+            found = named.search(text)
     return found.group()[:40].strip() if found else None

@@ -10,6 +10,8 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+import orjson
+
 from pegmend.errors import Ambiguous, TurnError, Undeclared, Unparseable
 from pegmend.rawoutput.jsonscan import (
     ARGUMENT_KEYS,
@@ -27,7 +29,10 @@ from pegmend.turn import ToolCall, Turn
 
 _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f]")
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+# Values of an array that is still open where a call begins.
+_OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
+_ARRAY_WINDOW = 200
 # A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
 _OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
 
@@ -109,6 +114,7 @@ class _Reading:
         if isinstance(value, JsonArray):
             calls = [self._call(item) for item in value.items if isinstance(item, JsonObject)]
         else:
+            self._refuse_open_array(value.start)
             calls = [self._call(value)]
         found = [call for call in calls if call is not None]
         if not found:
@@ -117,10 +123,15 @@ class _Reading:
             raise _Problem(Ambiguous, "A JSON array holds tool calls and other values, so it may be data.")
         return found
 
+    def _refuse_open_array(self, start: int) -> None:
+        """Raise where other values of the same array stand before a call."""
+        if _OPEN_ARRAY.search(self.text[max(0, start - _ARRAY_WINDOW) : start]):
+            raise _Problem(Ambiguous, "A call stands behind other values of an array, so it may be data.")
+
     def _refuse_calls_inside(self, value: JsonContainer) -> None:
         """Raise where a call stands deep in a JSON value that is none itself: it may be a call or an example."""
-        for inner in _objects_below(value):
-            shape = self._shape(inner)
+        for inner in _objects_in(value):
+            shape = self._shape(inner) if inner is not value else None
             if shape is not None and shape.name in self.tools:
                 raise _Problem(Ambiguous, f"A call to {shape.name!r} stands inside a JSON value that is not a call.")
 
@@ -130,6 +141,7 @@ class _Reading:
         if shape is None:
             return None
         if shape.name in self.tools:
+            self._refuse_calls_beside(value, shape)
             return ToolCall(shape.name, self._arguments(shape))
         undeclared = self._undeclared(shape.name)
         if shape.arguments is not None:
@@ -137,21 +149,38 @@ class _Reading:
         self.doubt = self.doubt or undeclared
         return None
 
-    def _shape(self, value: JsonObject) -> _Shape | None:
+    def _refuse_calls_beside(self, value: JsonObject, shape: _Shape) -> None:
+        """Raise where an object that is a call holds another one outside the arguments."""
+        wrapped = value.members.get("function")
+        is_wrapper = wrapped is not None and "name" not in value.members and isinstance(wrapped.value, JsonObject)
+        own = wrapped.value if wrapped is not None and is_wrapper else value
+        assert isinstance(own, JsonObject)
+        beside = [*value.inner, *own.inner]
+        beside += [
+            member.value
+            for one in (value, own)
+            for member in one.members.values()
+            if member.value is not None and member.value is not own and member is not shape.arguments
+        ]
+        for container in beside:
+            if any(self._name(one, key) in self.tools for one in _objects_in(container) for key in NAME_KEYS):
+                raise _Problem(Ambiguous, f"A call to {shape.name!r} holds another call outside its arguments.")
+
+    def _shape(self, value: JsonObject, *, is_wrapped: bool = False) -> _Shape | None:
         members = value.members
         arguments = [members[key] for key in _CALL_ARGUMENT_KEYS if key in members]
         wrapped = members.get("function")
-        if wrapped is not None and "name" not in members and isinstance(wrapped.value, JsonObject):
-            if arguments or value.repeated:
+        if wrapped is not None and not is_wrapped and "name" not in members and isinstance(wrapped.value, JsonObject):
+            if not ARGUMENT_KEYS.isdisjoint(members) or value.repeated:
                 raise _Problem(Ambiguous, "A wrapped call has its name or its arguments twice.")
-            return self._shape(wrapped.value)
+            return self._shape(wrapped.value, is_wrapped=True)
         key = "name" if "name" in members else "function"
         name = self._name(value, key)
         if name is None:
             self._doubt_other_keys(value)
             return None
         if name in self.tools:
-            if value.repeated or len(arguments) > 1:
+            if value.repeated or len(ARGUMENT_KEYS & members.keys()) > 1:
                 raise _Problem(Ambiguous, f"A call to {name!r} has its name or its arguments twice.")
             if not arguments and value.size > 1 + len(LABEL_KEYS & members.keys()):
                 raise _Problem(Ambiguous, f"An object names the tool {name!r} but has no arguments of its own.")
@@ -182,7 +211,9 @@ class _Reading:
         if written == "null":
             return "{}"
         if written[0] == "{":
-            return _with_escaped_controls(written)
+            if _is_schema(written):
+                raise _Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
+            return escaped_controls(written)
         if written[0] == '"' and (unwrapped := _object_in_string(written)) is not None:
             return unwrapped
         raise _Problem(Unparseable, f"The arguments of a call to {shape.name!r} are not a JSON object.")
@@ -199,14 +230,20 @@ class _Reading:
         raise self._error(Unparseable, f"A tool call that begins at character {broken.start} {how}.")
 
     def _looks_like_call(self, broken: BrokenObject) -> bool:
-        """Whether an object that does not parse was going to be a call, in a text that holds no other."""
-        if broken.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(broken.members):
+        """Whether an object that does not parse was going to be a call, or to hold one, in a text without calls."""
+        return any(self._opens_call(one, cut=broken.cut) for one in broken.opened) or any(
+            self._name(one, key) in self.tools
+            for value in broken.inner
+            for one in _objects_in(value)
+            for key in NAME_KEYS
+        )
+
+    def _opens_call(self, opened: JsonObject, *, cut: bool) -> bool:
+        if opened.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(opened.members):
             return True
-        names = {key: member for key, member in broken.members.items() if key in NAME_KEYS}
-        written = {self.text[member.start : member.end] for member in names.values()}
-        if any(text.startswith('"') and _decoded(text) in self.tools for text in written):
+        if any(self._name(opened, key) in self.tools for key in NAME_KEYS):
             return True
-        return broken.cut and broken.open_key in NAME_KEYS
+        return cut and opened.open_key in NAME_KEYS
 
     def _refuse_other_notation(self, prose: str) -> None:
         """Raise where the text outside JSON names a declared tool in the manner of a call."""
@@ -226,18 +263,25 @@ class _Reading:
         return kind(message, raw_output=self.text, calls=self.calls)
 
 
-def _objects_below(value: JsonContainer) -> Iterator[JsonObject]:
-    """Yield every object of interest below `value`."""
+def _objects_in(value: JsonContainer) -> Iterator[JsonObject]:
+    """Yield every object of interest in `value`, itself included."""
     waiting = [value]
     while waiting:
         container = waiting.pop()
         if isinstance(container, JsonArray):
-            below = container.items
-        else:
-            if container is not value:
-                yield container
-            below = [*container.inner, *(member.value for member in container.members.values() if member.value)]
-        waiting.extend(below)
+            waiting.extend(container.items)
+            continue
+        yield container
+        waiting.extend(container.inner)
+        waiting.extend(member.value for member in container.members.values() if member.value is not None)
+
+
+def _is_schema(arguments: str) -> bool:
+    """Whether arguments are a JSON schema of an object: what stands there in the definition of a tool."""
+    if '"properties"' not in arguments:
+        return False
+    value = json.loads(arguments, strict=False)
+    return value.get("type") == "object" and isinstance(value.get("properties"), dict)
 
 
 def _decoded(string: str) -> str:
@@ -246,8 +290,11 @@ def _decoded(string: str) -> str:
     return text
 
 
-def _with_escaped_controls(written: str) -> str:
-    """Return valid JSON: control characters in strings, which the engine lets pass, are escaped."""
+def escaped_controls(written: str) -> str:
+    """Return JSON in which control characters in strings, which the engine lets pass, are escaped.
+
+    The text may end amid a string.
+    """
     if not _CONTROL_CHARACTER.search(written):
         return written
     return _STRING.sub(lambda string: _CONTROL_CHARACTER.sub(_escape, string.group()), written)
@@ -263,8 +310,7 @@ def _object_in_string(string: str) -> str | None:
     if not text:
         return "{}"
     try:
-        value = json.loads(text)
-        text.encode()  # an escaped half of a surrogate pair may have become a character that no body can hold
-    except (ValueError, RecursionError):
+        value = orjson.loads(text)  # strict: no NaN, no half of a surrogate pair that no body can hold
+    except orjson.JSONDecodeError:
         return None
     return text if isinstance(value, dict) else None

@@ -92,14 +92,15 @@ JsonContainer = JsonObject | JsonArray
 class BrokenObject:
     """An object that was begun and does not parse; `cut` where it is only the end of the text that came too early.
 
-    `members` are those that were complete, `open_key` is the one whose value was being read.
+    `opened` are the objects that were open, the outermost first, with their complete members; `inner` are the complete
+    containers of interest in them.
     """
 
     start: int
     end: int
     cut: bool
-    members: dict[str, Member]
-    open_key: str | None
+    opened: list[JsonObject]
+    inner: list["JsonContainer"]
 
 
 Found = JsonContainer | BrokenObject
@@ -228,14 +229,23 @@ class _Value:
     def _broken(self, position: int) -> list[Found]:
         """What is left of a value that failed: complete elements of open arrays, and the outermost open object."""
         found: list[Found] = []
-        for container in self.stack:
+        for depth, container in enumerate(self.stack):
             if isinstance(container, JsonArray):
                 found.extend(container.items)
                 continue
             cut = _CUT_TOKEN.match(self.text, position) is not None
-            found.append(BrokenObject(container.start, position, cut, container.members, container.open_key))
+            opened = [one for one in self.stack[depth:] if isinstance(one, JsonObject)]
+            inner = [value for one in self.stack[depth:] for value in _values_in(one)]
+            found.append(BrokenObject(container.start, position, cut, opened, inner))
             break
         return found
+
+
+def _values_in(container: JsonContainer) -> list[JsonContainer]:
+    """Return the containers of interest right below one."""
+    if isinstance(container, JsonArray):
+        return container.items
+    return [*container.inner, *(member.value for member in container.members.values() if member.value)]
 
 
 def _is_interesting(container: JsonContainer) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from pegmend.errors import Unparseable
+from pegmend.errors import Ambiguous, Unparseable
 from pegmend.rawoutput import foreign, jsoncalls
 from pegmend.rawoutput.reasoning import split_reasoning
 from pegmend.turn import Turn
@@ -21,7 +21,10 @@ def read(raw: str, tools: Collection[str], *, truncated: bool = False) -> Turn:
     if not tools:
         return Turn(content=answer, reasoning=reasoning, truncated=truncated)
     turn = jsoncalls.read(answer, tools, truncated=truncated)
-    if sign := foreign.find_sign(turn.content, tools):
+    if turn.calls and (thought := foreign.find_thought(turn.content)):
+        message = f"Calls stand beside {thought!r}, so that some of them may only have been thought of."
+        raise Ambiguous(message, raw_output=raw, calls=turn.calls)
+    if sign := foreign.find_sign(turn.content, tools, beside_calls=bool(turn.calls)):
         message = (
             f"The model's output holds {sign!r}, which belongs to a tool call in a format that pegmend does not read. "
             "The text stands in raw_output."
