@@ -25,6 +25,7 @@ def record(engine: Engine, folder: Path, name: str, request: dict[str, Any], enc
     with Proxy(engine.origin, folder, options=[f"pegmend_log=file:{engine.log}"]) as proxy, proxy.client() as client:
         client.post(CHAT_PATH, json=chat_request("single", tool_choice="none"))
         time.sleep(0.8)  # the log is followed from the first request on
+        client.post(CHAT_PATH, json=chat_request("semicolon"))  # a failure with a second run sets the engine's clock
         for path in proxy.captures.iterdir():
             path.unlink()
         body = json.dumps(request, ensure_ascii=False).encode(encoding)

@@ -43,6 +43,7 @@ _SLOG = re.compile(r'time=\S+ level=\S+ msg=("(?:[^"\\]|\\.)*+"|[^\s"]*)(.*)')
 _GO_ESCAPE = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.))")
 _GO_CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
+# Minutes, seconds, milliseconds, microseconds since the engine's start.
 _CLOCK_STAMP = r"\d{1,6}\.\d\d\.\d{3}\.\d{3} "
 _STAMP = rf"{_COLOR}(?:{_CLOCK_STAMP})?"
 _STAMPED = re.compile(_COLOR + _CLOCK_STAMP)
@@ -73,13 +74,19 @@ class FailureEntry:
     """What the log says about one failure.
 
     `remainder` is the end of the model's text, `full` the whole text without the generation prompt, where that was
-    logged. `is_certain` becomes false where the entry may have lost some of its text.
+    logged. `is_certain` becomes false where the entry may have lost some of its text. `stamp` is the time on the
+    engine's own clock, in seconds, None where the line has none.
     """
 
     format: str
     remainder: str
     full: str | None = None
     is_certain: bool = True
+    stamp: float | None = None
+
+    def ends(self, text: str) -> bool:
+        """Whether a text ends with what was logged; line ends are not kept by every form of the log."""
+        return text.replace("\r", "").rstrip().endswith(self.remainder.replace("\r", "").rstrip())
 
 
 class EngineLog:
@@ -189,7 +196,7 @@ class _Writer:
             self._take_full(text, entries)
         elif start := _REMAINDER.match(text):
             self._finish(entries)
-            self._begin(start[1], start[2], is_stamped=_STAMPED.match(text) is not None)
+            self._begin(start[1], start[2], _seconds(_STAMPED.match(text)))
         elif self._remainder is None:
             self._doubt_latest(text)
         elif _FULL.match(text):
@@ -208,14 +215,14 @@ class _Writer:
 
     def _is_the_engines(self, text: str) -> bool:
         """Whether a line is the engine's and not the model's: it has a time where the entry has one."""
-        return _ENGINE_LINE.match(text) is not None and (not self._is_stamped or _STAMPED.match(text) is not None)
+        return _ENGINE_LINE.match(text) is not None and (self._stamp is None or _STAMPED.match(text) is not None)
 
-    def _begin(self, format_name: str, first: str, *, is_stamped: bool = False) -> None:
+    def _begin(self, format_name: str, first: str, stamp: float | None = None) -> None:
         self._format = format_name
         self._remainder = [first] if format_name else None
         self._full = None
         self._size = len(first)
-        self._is_stamped = is_stamped
+        self._stamp = stamp
         self._end_lines = 0
         self._is_certain = True
         self._is_collecting = True
@@ -244,7 +251,7 @@ class _Writer:
         if self._remainder is None:
             return
         full = _without_generation_prompt("\n".join(self._full)) if self._full else None
-        self._latest = FailureEntry(self._format, "\n".join(self._remainder), full, self._is_certain)
+        self._latest = FailureEntry(self._format, "\n".join(self._remainder), full, self._is_certain, self._stamp)
         entries.append(self._latest)
         self._begin("", "")
 
@@ -271,6 +278,13 @@ def _without_generation_prompt(text: str) -> str | None:
     """Return the model's own words in a full text, None where it is unknown where they begin."""
     found = _GENERATION_PROMPT.match(text)
     return text[found.end() :] if found else None
+
+
+def _seconds(stamped: re.Match[str] | None) -> float | None:
+    if stamped is None:
+        return None
+    minutes, seconds, milliseconds, microseconds = map(int, re.findall(r"\d+", stamped.group())[-4:])
+    return minutes * 60 + seconds + milliseconds / 1e3 + microseconds / 1e6
 
 
 def _is_utf8(raw: bytes) -> bool:

@@ -10,6 +10,7 @@ OWED_SECONDS = 10.0
 
 _ENTRIES_LIMIT = 64
 _EARLY_SECONDS = 0.1
+_CLOCK_SECONDS = 0.1
 
 
 @dataclass(slots=True)
@@ -29,10 +30,12 @@ class _Request:
 class Journal:
     """Times are seconds of one clock that never goes back.
 
-    `covered_since` is the time since which every entry is seen, None while the log is not followed.
+    `covered_since` is the time since which every entry is seen, None while the log is not followed. `offset` is how far
+    the engine's clock is behind this one, None until a failure and its entry are known to belong together.
     """
 
     covered_since: float | None = None
+    offset: float | None = None
     _requests: dict[str, _Request] = field(default_factory=dict)
     _entries: list[tuple[float, FailureEntry]] = field(default_factory=list)
 
@@ -84,5 +87,17 @@ class Journal:
                 one.failed is not None and not one.is_claimed and one.failed >= own.started - OWED_SECONDS
                 for one in others
             ),
-            entries=[entry for time, entry in self._entries if time >= own.entry_since],
+            entries=(entries := [entry for time, entry in self._entries if time >= own.entry_since]),
+            time_fits=len(entries) == 1 and self._time_fits(own, entries[0]),
         )
+
+    def calibrate(self, request: str, entry: FailureEntry) -> None:
+        """Note that an entry is certainly about the failure of a request: both happened at the same time."""
+        failed = self._requests[request].failed
+        if failed is not None and entry.stamp is not None:
+            self.offset = failed - entry.stamp
+
+    def _time_fits(self, request: _Request, entry: FailureEntry) -> bool:
+        if self.offset is None or entry.stamp is None or request.failed is None:
+            return False
+        return abs(entry.stamp + self.offset - request.failed) <= _CLOCK_SECONDS

@@ -5,7 +5,7 @@ import time
 
 from mitmproxy import ctx, http
 
-from pegmend.attribution import Case, doubt_about
+from pegmend.attribution import TIME_UNKNOWN, Case, doubt_about
 from pegmend.dialects.openai_chat import ChatRequest
 from pegmend.enginelog import FailureEntry
 from pegmend.failure import Failure
@@ -23,6 +23,7 @@ class LogWatch:
     def __init__(self) -> None:
         self._journals: dict[Upstream, Journal] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._candidates: dict[str, FailureEntry] = {}
 
     def request(self, flow: http.HTTPFlow) -> None:
         """Note the start of a request; the first one to an engine begins to follow its log."""
@@ -31,6 +32,7 @@ class LogWatch:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """Note the end of a request."""
+        self._candidates.pop(flow.id, None)
         for journal in self._journals.values():
             if journal.knows(flow.id):
                 journal.end(flow.id, time.monotonic())
@@ -51,11 +53,19 @@ class LogWatch:
             return None, "the log is not followed"
         journal.fail(flow.id, time.monotonic())
         await self._wait_for_entry(journal, flow.id)
-        case = Case(journal.window(flow.id), failure.format, request.read)
+        case = Case(journal.window(flow.id), failure.format, request.read, ctx.options.pegmend_replay)
         if case.window.entries:
             journal.claim(flow.id)
         doubt = doubt_about(case)
+        if doubt == TIME_UNKNOWN:
+            self._candidates[flow.id] = case.entry
         return (case.entry, "") if doubt is None else (None, doubt)
+
+    def confirm(self, flow: http.HTTPFlow, text: str) -> None:
+        """Set the engine's clock by a turn whose whole text is known, where its only entry is the end of that."""
+        entry = self._candidates.pop(flow.id, None)
+        if entry is not None and entry.remainder and entry.ends(text):
+            self._journals[_upstream(flow)].calibrate(flow.id, entry)
 
     async def _wait_for_entry(self, journal: Journal, request: str) -> None:
         """Wait as long as an entry may be of use, and then for a second one, which would make the first doubtful.

@@ -156,6 +156,8 @@ class Recovery:
             logger.exception("pegmend: an error of its own.")
             _give_up(flow, f"{type(error).__name__} inside pegmend")
             return None
+        if flow.live and repaired.evidence == "replay" and len(repaired.raw_output) == 1:
+            self._log_watch.confirm(flow, repaired.raw_output[0])
         record_of(flow).update(raw_output=list(repaired.raw_output), code=repaired.code)
         _mark(flow, repaired.outcome, repaired.header)
         names = ", ".join(repaired.calls) or repaired.code or "no calls"

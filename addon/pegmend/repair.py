@@ -122,8 +122,7 @@ def _check_against_log(entry: FailureEntry | None, completion: RawCompletion) ->
     if entry is None or len(completion.texts) != 1:
         return
     (text,) = completion.texts
-    # Line ends are not kept by every form of the log.
-    if not text.replace("\r", "").rstrip().endswith(entry.remainder.replace("\r", "").rstrip()):
+    if not entry.ends(text):
         raise Incomplete(
             "The engine's second run differs from what it logged of the first one, so that the turn is unknown. Ask "
             "again, or set a seed.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegmend.attribution import Case, Window, doubt_about
+from pegmend.attribution import TIME_UNKNOWN, Case, Window, doubt_about
 from pegmend.enginelog import FailureEntry
 from pegmend.journal import OWED_SECONDS, Journal
 from pegmend.rawoutput import read
@@ -30,13 +30,32 @@ BROKEN = FailureEntry("peg-native", '; {"name": "read", "para')
     ],
 )
 def test_doubts(covered: bool, others: int, unclaimed: int, entries: list[FailureEntry], doubt: str | None) -> None:
-    window = Window(covered, others, unclaimed, entries)
+    window = Window(covered, others, unclaimed, entries, time_fits=True)
     assert doubt_about(Case(window, "peg-native", lambda text: read(text, {"read"}))) == doubt
 
 
 def test_a_failure_that_names_no_format_fits_any() -> None:
-    window = Window(True, 0, 0, [OTHER_FORMAT])
+    window = Window(True, 0, 0, [OTHER_FORMAT], time_fits=True)
     assert doubt_about(Case(window, "unnamed", lambda text: read(text, {"read"}))) is None
+
+
+@pytest.mark.parametrize("needs_time", [True, False])
+def test_the_time_has_to_fit_where_there_is_other_evidence(needs_time: bool) -> None:
+    case = Case(Window(True, 0, 0, [ENTRY]), "peg-native", lambda text: read(text, {"read"}), needs_time)
+    assert doubt_about(case) == (TIME_UNKNOWN if needs_time else None)
+
+
+@pytest.mark.parametrize(("stamp", "fits"), [(12.0, True), (12.05, True), (11.8, False), (13.0, False), (None, False)])
+def test_times_are_compared_on_the_engines_clock(stamp: float | None, fits: bool) -> None:
+    log = journal()
+    log.begin("a", 100)
+    log.fail("a", 101)
+    log.calibrate("a", FailureEntry("peg-native", "x", stamp=1.0))
+    log.end("a", 102)
+    log.begin("b", 111.5)
+    log.fail("b", 112)
+    log.log(FailureEntry("peg-native", "x", stamp=stamp), 112.1)
+    assert log.window("b").time_fits is fits
 
 
 def journal(covered_since: float | None = 0) -> Journal:
