@@ -39,9 +39,9 @@ def find_thought(text: str) -> str | None:
 def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
     """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
 
-    A marker; a declared tool's name beside a special token of whatever kind, before an object on a line of its own, or
-    as the whole text in the manner of Python. Beside calls less is enough: the name before a parenthesis, or with
-    braces anywhere in the text.
+    A marker; a declared tool's name beside a special token of whatever kind, before an object on a line of its own, as
+    the key of an object, or as the whole text in the manner of Python. Beside calls less is enough: the name before a
+    parenthesis, or with braces anywhere in the text.
     """
     if marker := _MARKER.search(text):
         return marker.group()
@@ -52,7 +52,8 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     before_object = rf"(?:\A|\n|>>>)\s*+(?:{names})\s*+\{{"
     as_in_python = rf"\A\s*+\[?\s*+(?:{names})\s*+\([^\n]*\)\s*+\]?\s*+\Z"
     as_action = rf"\bAction:\s*+(?:{names})\b"
-    found = re.search(f"{before_object}|{as_in_python}|{as_action}", text)
+    as_key = rf'"(?:{names})"\s*+:\s*+\{{'
+    found = re.search(f"{before_object}|{as_in_python}|{as_action}|{as_key}", text)
     if found is None and beside_calls:
         found = re.search(rf"(?<![\w.-])(?:{names})\(", text)
         if found is None and _BRACE.search(text):

@@ -187,7 +187,12 @@ class _Reading:
         return _Shape(name, arguments[0] if arguments else None)
 
     def _doubt_other_keys(self, value: JsonObject) -> None:
-        """Note a declared tool under a key that no template of this family writes; with arguments, raise."""
+        """Note a declared tool under a key that no template of this family writes; with arguments, raise.
+
+        Arguments without any name are noted too: beside calls they may be one whose name was lost.
+        """
+        if NAME_KEYS.isdisjoint(value.members) and not value.inner:
+            self.doubt = self.doubt or self._error(Ambiguous, "An object has arguments but names no tool.")
         for key in sorted(NAME_KEYS & value.members.keys()):
             name = self._name(value, key)
             if name not in self.tools:
