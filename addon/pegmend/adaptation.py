@@ -15,7 +15,7 @@ from mitmproxy import ctx, http
 from pegmend.history import has_long_ids, has_several_calls, unfolded, with_short_ids
 from pegmend.options import is_chat
 from pegmend.replay import ReplayFailed
-from pegmend.resend import send_again, verifies_tls
+from pegmend.resend import origin_of, send_again, verifies_tls
 from pegmend.templates import one_token_request, takes_several_by_answer, takes_several_by_props
 
 ADAPTATIONS: dict[str, tuple[Callable[[object], bool], Callable[[Sequence[Any]], list[Any]]]] = {
@@ -50,7 +50,7 @@ class Adaptation:
         """Forget the models of an engine that has another fingerprint than before: it is another build or model."""
         if not (self._refuses and flow.live and is_chat(flow) and flow.response):
             return
-        origin = _origin(flow)
+        origin = origin_of(flow)
         found = _FINGERPRINT.search(flow.response.raw_content or b"")
         if found and self._fingerprints.setdefault(origin, found[1]) != found[1]:
             self._fingerprints[origin] = found[1]
@@ -95,8 +95,4 @@ def _applies(kind: str, body: dict[str, Any]) -> bool:
 
 
 def _model(flow: http.HTTPFlow, body: dict[str, Any]) -> tuple[str, str]:
-    return _origin(flow), str(body.get("model"))
-
-
-def _origin(flow: http.HTTPFlow) -> str:
-    return f"{flow.request.scheme}://{flow.request.host}:{flow.request.port}"
+    return origin_of(flow), str(body.get("model"))

@@ -26,7 +26,8 @@ class SentCall:
     @property
     def is_whole(self) -> bool:
         """Whether the arguments are a whole JSON object, and the model's: the engine sends {} for any that are none."""
-        return bool(_lenient_json(self.arguments)) and isinstance(_lenient_json(self.arguments), dict)
+        arguments = _lenient_json(self.arguments)
+        return isinstance(arguments, dict) and bool(arguments)
 
 
 @dataclass(slots=True)

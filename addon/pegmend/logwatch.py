@@ -12,6 +12,7 @@ from pegmend.failure import Failure
 from pegmend.journal import Journal
 from pegmend.logsource import follow, source_of
 from pegmend.options import is_chat
+from pegmend.resend import origin_of
 from pegmend.upstreams import Upstream
 
 _CHECK_SECONDS = 0.01
@@ -83,8 +84,7 @@ class LogWatch:
         upstream = _upstream(flow)
         if upstream not in self._journals:
             self._journals[upstream] = journal = Journal()
-            origin = f"{flow.request.scheme}://{flow.request.host}:{flow.request.port}"
-            source = source_of(ctx.options.pegmend_log, origin, is_model_runner=upstream.is_model_runner)
+            source = source_of(ctx.options.pegmend_log, origin_of(flow), is_model_runner=upstream.is_model_runner)
             if source is not None:
                 following = follow(
                     source,

@@ -20,6 +20,7 @@ from pegmend.options import is_chat
 from pegmend.record import (
     EVENTS,
     JSON,
+    is_whole_stream,
     keep_entry,
     keep_original,
     keep_request,
@@ -59,7 +60,7 @@ class Recovery:
         if request_kinds(flow):
             flow.response.headers[HEADER] = _request_header(flow)
         # A stream with a length is whole already, and must not grow: it is repaired as one piece.
-        if _is_event_stream(flow.response) and "content-length" not in flow.response.headers:
+        if _is_event_stream(flow.response) and not is_whole_stream(flow.response):
             flow.response.stream = FailureGate()
 
     async def response(self, flow: http.HTTPFlow) -> None:
@@ -126,11 +127,12 @@ class Recovery:
             self._running[flow.id] = task
             gate.ready.append(sse.comment("pegmend is recovering this turn"))
             gate.needs_tail = True
-        elif (repaired := task.result()) is not None:
+            return
+        repaired = task.result()
+        gate.ready.append(_visible(record_of(flow)["header"]))
+        if repaired is not None:
             gate.held = b""
-            gate.ready.append(_visible(record_of(flow)["header"]) + repaired.body)
-        else:
-            gate.ready.append(_visible(record_of(flow)["header"]))
+            gate.ready.append(repaired.body)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Give up on a turn whose client went away."""

@@ -1,4 +1,4 @@
-"""Sends the request of a flow to its engine again, with another body."""
+"""Sends the request of a flow to its engine again, with another body; where that engine is, and how it is trusted."""
 
 from mitmproxy import ctx, http
 from mitmproxy.connection import ConnectionState
@@ -19,3 +19,8 @@ async def send_again(flow: http.HTTPFlow, body: bytes) -> Answer:
 def verifies_tls(flow: http.HTTPFlow) -> bool:
     """Whether the engine's certificate has to be checked."""
     return flow.request.scheme == "https" and not ctx.options.ssl_insecure
+
+
+def origin_of(flow: http.HTTPFlow) -> str:
+    """Return scheme, host and port of a flow's engine."""
+    return f"{flow.request.scheme}://{flow.request.host}:{flow.request.port}"

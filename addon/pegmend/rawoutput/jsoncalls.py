@@ -151,10 +151,7 @@ class _Reading:
 
     def _refuse_calls_beside(self, value: JsonObject, shape: _Shape) -> None:
         """Raise where an object that is a call holds another one outside the arguments."""
-        wrapped = value.members.get("function")
-        is_wrapper = wrapped is not None and "name" not in value.members and isinstance(wrapped.value, JsonObject)
-        own = wrapped.value if wrapped is not None and is_wrapper else value
-        assert isinstance(own, JsonObject)
+        own = _wrapped(value) or value
         beside = [*value.inner, *own.inner]
         beside += [
             member.value
@@ -162,18 +159,17 @@ class _Reading:
             for member in one.members.values()
             if member.value is not None and member.value is not own and member is not shape.arguments
         ]
-        for container in beside:
-            if any(self._name(one, key) in self.tools for one in _objects_in(container) for key in NAME_KEYS):
-                raise _Problem(Ambiguous, f"A call to {shape.name!r} holds another call outside its arguments.")
+        if any(map(self._holds_tool, beside)):
+            raise _Problem(Ambiguous, f"A call to {shape.name!r} holds another call outside its arguments.")
 
     def _shape(self, value: JsonObject, *, is_wrapped: bool = False) -> _Shape | None:
         members = value.members
         arguments = [members[key] for key in _CALL_ARGUMENT_KEYS if key in members]
-        wrapped = members.get("function")
-        if wrapped is not None and not is_wrapped and "name" not in members and isinstance(wrapped.value, JsonObject):
+        wrapped = None if is_wrapped else _wrapped(value)
+        if wrapped is not None:
             if not ARGUMENT_KEYS.isdisjoint(members) or value.repeated:
                 raise _Problem(Ambiguous, "A wrapped call has its name or its arguments twice.")
-            return self._shape(wrapped.value, is_wrapped=True)
+            return self._shape(wrapped, is_wrapped=True)
         key = "name" if "name" in members else "function"
         name = self._name(value, key)
         if name is None:
@@ -201,6 +197,14 @@ class _Reading:
             if not ARGUMENT_KEYS.isdisjoint(value.members):
                 raise problem
             self.doubt = self.doubt or self._error(problem.kind, problem.message)
+
+    def _holds_tool(self, value: JsonContainer) -> bool:
+        """Whether any object in a value names a declared tool."""
+        return any(map(self._names_tool, _objects_in(value)))
+
+    def _names_tool(self, value: JsonObject) -> bool:
+        """Whether an object names a declared tool, by whatever key."""
+        return any(self._name(value, key) in self.tools for key in NAME_KEYS)
 
     def _name(self, value: JsonObject, key: str) -> str | None:
         member = value.members.get(key)
@@ -236,17 +240,13 @@ class _Reading:
 
     def _looks_like_call(self, broken: BrokenObject) -> bool:
         """Whether an object that does not parse was going to be a call, or to hold one, in a text without calls."""
-        return any(self._opens_call(one, cut=broken.cut) for one in broken.opened) or any(
-            self._name(one, key) in self.tools
-            for value in broken.inner
-            for one in _objects_in(value)
-            for key in NAME_KEYS
-        )
+        opens_call = any(self._opens_call(one, cut=broken.cut) for one in broken.opened)
+        return opens_call or any(map(self._holds_tool, broken.inner))
 
     def _opens_call(self, opened: JsonObject, *, cut: bool) -> bool:
         if opened.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(opened.members):
             return True
-        if any(self._name(opened, key) in self.tools for key in NAME_KEYS):
+        if self._names_tool(opened):
             return True
         return cut and opened.open_key in NAME_KEYS
 
@@ -266,6 +266,14 @@ class _Reading:
     def _error(self, kind: type[TurnError], what: str) -> TurnError:
         message = f"{what} None of the calls is delivered. The model's text stands in raw_output."
         return kind(message, raw_output=self.text, calls=self.calls)
+
+
+def _wrapped(value: JsonObject) -> JsonObject | None:
+    """Return the call that an object in OpenAI's manner wraps, None where it is no such object."""
+    function = value.members.get("function")
+    if function is None or "name" in value.members or not isinstance(function.value, JsonObject):
+        return None
+    return function.value
 
 
 def _objects_in(value: JsonContainer) -> Iterator[JsonObject]:
