@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pegmend.errors import Incomplete
-from pegmend.rawoutput import escaped_controls, split_reasoning
+from pegmend.rawoutput import answer_of, escaped_controls, find_tag
 from pegmend.turn import ToolCall, Turn
 
 Read = Callable[[str], Turn]
@@ -58,14 +58,13 @@ def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
     of the model; and what `read` raises.
     """
     turn = read(raw)
-    reasoning, answer = split_reasoning(raw)
-    reasoning_left = _left(sent.reasoning, reasoning)
-    answer_left = _left(sent.content, answer)
+    reasoning_left = _left(sent.reasoning, turn.reasoning)
+    content_left = _content_left(sent, raw, turn, read)
     begun = turn.calls[: len(sent.calls)]
     arguments_left = [_arguments_left(one, call) for one, call in zip(sent.calls, begun, strict=False)]
     if (
         reasoning_left is None
-        or answer_left is None
+        or content_left is None
         or len(begun) < len(sent.calls)
         or None in arguments_left
         or any(arguments_left[:-1])
@@ -79,7 +78,7 @@ def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
     return Rest(
         arguments=arguments_left[-1] or "" if arguments_left else "",
         calls=turn.calls[len(sent.calls) :],
-        content=_content_left(sent, turn, answer_left, read),
+        content=content_left,
         reasoning=reasoning_left,
         truncated=turn.truncated,
     )
@@ -92,7 +91,7 @@ def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | No
     one token with what the parser refuses, or the remainder may begin with the very call that was sent, since nothing
     was parsed in the end. Raises what `read` raises.
     """
-    if not sent.calls or not all(call.is_whole for call in sent.calls) or "<think" in remainder:
+    if not sent.calls or not all(call.is_whole for call in sent.calls) or find_tag(remainder):
         return None
     turn = read(remainder)
     if turn.calls and _arguments_left(sent.calls[0], turn.calls[0]) == "":
@@ -100,9 +99,14 @@ def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | No
     return Rest(calls=turn.calls, content=turn.content)
 
 
-def _content_left(sent: SentChoice, turn: Turn, answer_left: str, read: Read) -> str:
+def _content_left(sent: SentChoice, raw: str, turn: Turn, read: Read) -> str | None:
+    """Return what of the content was not sent, None where other words were sent."""
     if not sent.content:
         return turn.content
+    # What was sent can hold the beginning of what is no content in the end, so that the model's text comes first.
+    answer_left = _left(sent.content, answer_of(raw))
+    if answer_left is None:
+        return _left(sent.content, turn.content)
     return read(answer_left).content if turn.calls else answer_left
 
 

@@ -8,11 +8,12 @@ class ToolCall:
     """One tool call.
 
     `arguments` is the text of a JSON object: the model's own text, spaces and order included, wherever that is valid
-    JSON.
+    JSON. `id` is the model's own id of the call, "" where its format has none.
     """
 
     name: str
     arguments: str
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

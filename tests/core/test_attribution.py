@@ -31,17 +31,17 @@ BROKEN = FailureEntry("peg-native", '; {"name": "read", "para')
 )
 def test_doubts(covered: bool, others: int, unclaimed: int, entries: list[FailureEntry], doubt: str | None) -> None:
     window = Window(covered, others, unclaimed, entries, time_fits=True)
-    assert doubt_about(Case(window, "peg-native", lambda text: read(text, {"read"}))) == doubt
+    assert doubt_about(Case(window, "peg-native", lambda text: read(text, {"read": {}}))) == doubt
 
 
 def test_a_failure_that_names_no_format_fits_any() -> None:
     window = Window(True, 0, 0, [OTHER_FORMAT], time_fits=True)
-    assert doubt_about(Case(window, "unnamed", lambda text: read(text, {"read"}))) is None
+    assert doubt_about(Case(window, "unnamed", lambda text: read(text, {"read": {}}))) is None
 
 
 @pytest.mark.parametrize("needs_time", [True, False])
 def test_the_time_has_to_fit_where_there_is_other_evidence(needs_time: bool) -> None:
-    case = Case(Window(True, 0, 0, [ENTRY]), "peg-native", lambda text: read(text, {"read"}), needs_time)
+    case = Case(Window(True, 0, 0, [ENTRY]), "peg-native", lambda text: read(text, {"read": {}}), needs_time)
     assert doubt_about(case) == (TIME_UNKNOWN if needs_time else None)
 
 

@@ -14,7 +14,7 @@ CALL_B = ToolCall("time", "{}")
 
 
 def reading(text: str) -> Turn:
-    return read(text, {"read", "time"})
+    return read(text, {"read": {}, "time": {}})
 
 
 @pytest.mark.parametrize("remainder", [f"; {B}", B, f", {B}]", f"\n{B}\n"])

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 import string
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +13,18 @@ import orjson
 
 from pegmend import errors, rawoutput
 from pegmend.errors import TurnError, Unparseable
+from pegmend.rawoutput import Tools
 from pegmend.turn import Turn
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 _ID_LENGTH = 32
 """The engine's own call ids are 32 alphanumerics."""
+
+
+def _schema(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a tool's parameters; an empty one, which tells nothing, where there is none."""
+    schema = function.get("parameters")
+    return schema if isinstance(schema, dict) else {}
 
 
 class BadCompletion(ValueError):
@@ -72,12 +79,13 @@ class ChatRequest:
         return self.body.get("seed") not in (None, -1)
 
     @cached_property
-    def callable_tools(self) -> frozenset[str]:
-        """The names that the model may call: the declared ones, as far as `tool_choice` allows them."""
+    def callable_tools(self) -> Tools:
+        """The tools that the model may call: the declared ones, as far as `tool_choice` allows them."""
         if self._choice == "none":
-            return frozenset()
-        declared = frozenset(function["name"] for function in self._functions())
-        return declared & {self._choice_name} if self._choice_name else declared
+            return {}
+        declared = {function["name"]: _schema(function) for function in self._functions()}
+        only = self._choice_name
+        return {name: schema for name, schema in declared.items() if only in (None, name)}
 
     @property
     def requires_call(self) -> bool:

@@ -1,7 +1,8 @@
 """Raw model text and the tools that were declared -> the Turn, or the documented error."""
 
-from pegmend.rawoutput.jsoncalls import escaped_controls
+from pegmend.rawoutput.families.reasoning import answer_of, find_tag
+from pegmend.rawoutput.family import Tools
 from pegmend.rawoutput.reading import read
-from pegmend.rawoutput.reasoning import split_reasoning
+from pegmend.rawoutput.values import escaped_controls
 
-__all__ = ["escaped_controls", "read", "split_reasoning"]
+__all__ = ["Tools", "answer_of", "escaped_controls", "find_tag", "read"]

@@ -12,7 +12,6 @@ strings, and, one level up, text between values.
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name"})
@@ -21,11 +20,15 @@ NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name",
 ARGUMENT_KEYS = frozenset({"parameters", "arguments", "args", "input", "tool_input"})
 """Members whose value can be the arguments. What stands inside them is data, never a call."""
 
-LABEL_KEYS = frozenset({"type", "id"})
+LABEL_KEYS = frozenset({"type", "id", "tool_call_id"})
 """Members that a call may carry besides."""
 
 MAX_DEPTH = 1000
 """Containers open at once. Deeper text is broken: JSON parsers of clients and engines give up near here as well."""
+
+OPENING = r"""\{ [ \t\r\n]*+ (?: ["}] | \Z) | \[ [ \t\r\n]*+ (?: \[ | \{ [ \t\r\n]*+ (?: ["}] | \Z))"""
+"""Where a value may begin (a verbose regular expression): a brace opens an object only before a key or its end, a bracket
+an array only before a container. Prose and code with braces and brackets cost nothing."""
 
 _CALL_KEYS = NAME_KEYS | ARGUMENT_KEYS
 _KEYS = _CALL_KEYS | LABEL_KEYS
@@ -40,9 +43,6 @@ _AFTER_VALUE = re.compile(r"[ \t\r\n]*+(?:([\]}])|,[ \t\r\n]*+)?")
 _SCALAR = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null")
 # What may be left of a text that was cut inside a token: part of a literal, a number or an escape.
 _CUT_TOKEN = re.compile(r"(?:[a-z]{0,4}|[-+.eE0-9]{0,40}|\\(?:u[0-9a-fA-F]{0,3})?)\Z")
-# A brace opens an object only before a key or its end, a bracket an array only before a container: prose and code with
-# braces and brackets cost nothing.
-_OPENING = re.compile(r'\{[ \t\r\n]*+(?:["}]|\Z)|\[[ \t\r\n]*+(?:\[|\{[ \t\r\n]*+(?:["}]|\Z))')
 
 
 @dataclass(slots=True)
@@ -106,12 +106,23 @@ class BrokenObject:
 Found = JsonContainer | BrokenObject
 
 
-def scan(text: str) -> Iterator[Found]:
-    """Yield the values of interest that `text` holds at its outermost level, and the broken objects, in order."""
-    position = 0
-    while opening := _OPENING.search(text, position):
-        found, position = _Value(text, opening.start()).read()
-        yield from found
+class BrokenValue(ValueError):
+    """A value that does not parse beyond `position`; `is_cut` where it is only the end of the text that came too early."""
+
+    def __init__(self, position: int, *, is_cut: bool) -> None:
+        super().__init__(f"no JSON at character {position}")
+        self.position = position
+        self.is_cut = is_cut
+
+
+def values_at(text: str, start: int) -> tuple[list[Found], int]:
+    """Return what there is of interest in the object or array that begins at `start`, and where to go on from."""
+    return _Value(text, start).read()
+
+
+def end_of_value(text: str, start: int) -> int:
+    """Return where the object or array at `start` ends. Raises BrokenValue."""
+    return _Value(text, start).end()
 
 
 class _Failure(Exception):
@@ -136,6 +147,15 @@ class _Value:
         except _Failure as failure:
             return self._broken(failure.position), failure.position
         return ([outermost] if _is_interesting(outermost) else []), self.position
+
+    def end(self) -> int:
+        """Return where the value ends. Raises BrokenValue."""
+        try:
+            self._read()
+        except _Failure as failure:
+            is_cut = _CUT_TOKEN.match(self.text, failure.position) is not None
+            raise BrokenValue(failure.position, is_cut=is_cut) from None
+        return self.position
 
     def _read(self) -> JsonContainer:
         """Read up to the end of the outermost container."""

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from pegmend.rawoutput.family import Piece, Words
+
 _EDGE_SIGNS = " \t\r\n;,"
 # Markers that families put around calls which are JSON themselves: Hermes, Qwen 2.5 and 3, Granite 4; Hunyuan A13B,
 # Jamba, Apriel, MiniMax M1; Nemotron; Granite 3 and its 20B; LongCat; GigaChat; InternLM; Phi-4-mini and FireFunction;
@@ -10,6 +12,7 @@ _EDGE_SIGNS = " \t\r\n;,"
 _OPENING_MARKER = r"""
     <tool_calls?> | <TOOLCALL> | <\|tool_call\|> | <function_call> | <longcat_tool_call> | <\|function_call\|>
   | <\|action_start\|>\s*<\|plugin\|> | \bfunctools | \[TOOL_CALLS\] | <\|python_tag\|>
+  | <\|message_sep\|>\s*function\ call<\|role_sep\|>
 """
 _CLOSING_MARKER = r"""
     </tool_calls?> | </TOOLCALL> | </function_call> | </longcat_tool_call> | <\|action_end\|>
@@ -28,27 +31,50 @@ _BEFORE_CALL = re.compile(
     re.VERBOSE,
 )
 _AFTER_CALL = re.compile(rf"\] | (?P<fence>```|`) | {_CLOSING_MARKER}", re.VERBOSE)
-_WINDOW = 40
+_WINDOW = 60
 
 
-def remaining_prose(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return `text` without the `spans` (start and end of each call, in order) and without what only held them.
+def remaining_prose(text: str, pieces: Sequence[Piece]) -> str:
+    """Return the content of `text`: what stands outside the `pieces`, in order, and the words that they hold.
 
-    Separators, brackets, code fences and list numbers around a call go with it; the words between two calls stay, a
-    line for each place where there are any.
+    It is kept as it stands, stripped at its outer ends. Around a loose piece separators, brackets, code fences and list
+    numbers go with it, and the words on its two sides become lines of their own.
     """
-    kept = []
-    previous_end = 0
-    fence = ""
-    for start, end in spans:
-        left, fence = _skip_after_call(text, previous_end, start, fence) if previous_end else (0, "")
-        right, opened = _skip_before_call(text, left, start)
-        fence = fence or opened
-        kept.append(text[left:right].strip())
-        previous_end = end
-    left, _ = _skip_after_call(text, previous_end, len(text), fence)
-    kept.append(text[left:].strip())
-    return "\n".join(words for words in kept if words)
+    if not pieces:
+        return text
+    prose = _Prose()
+    previous_end, fence, was_loose = 0, "", False
+    for piece in pieces:
+        left, right = previous_end, piece.start
+        if was_loose:
+            left, fence = _skip_after_call(text, left, right, fence)
+        if piece.is_loose:
+            right, opened = _skip_before_call(text, left, right)
+            fence = fence or opened
+        prose.add(text[left:right], is_line=was_loose or piece.is_loose)
+        for item in piece.items:
+            if isinstance(item, Words):
+                prose.add(item.text, is_line=False)
+        previous_end, was_loose = piece.end, piece.is_loose
+    if was_loose:
+        previous_end, _ = _skip_after_call(text, previous_end, len(text), fence)
+    prose.add(text[previous_end:], is_line=was_loose)
+    return prose.text.strip()
+
+
+class _Prose:
+    """Words that are put together; blank ones are left out."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def add(self, words: str, *, is_line: bool) -> None:
+        if not words or words.isspace():
+            return
+        if is_line:
+            words = words.strip()
+            self.text = f"{self.text.rstrip()}\n" if self.text else ""
+        self.text += words
 
 
 def _skip_after_call(text: str, start: int, end: int, fence: str) -> tuple[int, str]:

@@ -1,33 +1,143 @@
-"""The reading of a whole raw output, whatever its format."""
+"""The reading of a whole raw output, whatever its format: from left to right, one section after the other."""
 
-from collections.abc import Collection
+import re
+from collections.abc import Iterator, Sequence
 
-from pegmend.errors import Ambiguous, Unparseable
-from pegmend.rawoutput import foreign, jsoncalls
-from pegmend.rawoutput.reasoning import split_reasoning
-from pegmend.turn import Turn
+from pegmend.errors import Ambiguous, TurnError, Unparseable
+from pegmend.rawoutput import signs
+from pegmend.rawoutput.families import FAMILIES
+from pegmend.rawoutput.families.reasoning import find_tag
+from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Section, Thought, Tools, undeclared
+from pegmend.rawoutput.prose import remaining_prose
+from pegmend.turn import ToolCall, Turn
 
 
-def read(raw: str, tools: Collection[str], *, truncated: bool = False) -> Turn:
+def _openings(families: Sequence[tuple[int, Family]]) -> re.Pattern[str]:
+    """Return the pattern for every place where a section may begin; the name of its last group tells the family."""
+    return re.compile("|".join(f"(?P<family_{index}>{family.opening})" for index, family in families), re.VERBOSE)
+
+
+_OPENING = _openings(list(enumerate(FAMILIES)))
+_OPENING_WITHOUT_TOOLS = _openings([(index, family) for index, family in enumerate(FAMILIES) if not family.needs_tools])
+
+
+_BEGIN_OF_TEXT = "<bos>"
+_END_OF_TEXT = "<eos>"
+
+
+def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
     """Return what the model did in `raw`.
 
-    `raw` is the text as it was generated, `tools` the names that may be called; without any, the text is an answer.
-    `truncated` says that the engine stopped the output (`finish_reason` "length"): an unfinished call at its end is
-    then left out, otherwise it is an error.
+    `raw` is the text as it was generated, `tools` are those that may be called: the name, and the JSON schema of the
+    parameters. Without any, no text is a call. `truncated` says that the engine stopped the output (`finish_reason`
+    "length"): an unfinished call at its end is then left out, otherwise it is an error.
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
-    reasoning, answer = split_reasoning(raw)
-    if not tools:
-        return Turn(content=answer, reasoning=reasoning, truncated=truncated)
-    turn = jsoncalls.read(answer, tools, truncated=truncated)
-    if turn.calls and (thought := foreign.find_thought(turn.content)):
-        message = f"Calls stand beside {thought!r}, so that some of them may only have been thought of."
-        raise Ambiguous(message, raw_output=raw, calls=turn.calls)
-    if sign := foreign.find_sign(turn.content, tools, beside_calls=bool(turn.calls)):
-        message = (
-            f"The model's output holds {sign!r}, which belongs to a tool call in a format that pegmend does not read. "
-            "The text stands in raw_output."
-        )
-        raise Unparseable(message, raw_output=raw, calls=turn.calls)
-    return Turn(turn.calls, turn.content, reasoning, truncated)
+    if raw.startswith(_BEGIN_OF_TEXT):
+        # An engine that prints such tokens prints both of them.
+        raw = raw.removeprefix(_BEGIN_OF_TEXT).replace(_END_OF_TEXT, "", 1)
+    return _Reading(raw, tools).turn(truncated=truncated)
+
+
+def _sections(text: str, tools: Tools) -> Iterator[Section]:
+    """Yield what the families read, in order. Raises Problem."""
+    pattern = _OPENING if tools else _OPENING_WITHOUT_TOOLS
+    position = 0
+    while opening := pattern.search(text, position):
+        assert opening.lastgroup is not None
+        family = FAMILIES[int(opening.lastgroup.removeprefix("family_"))]
+        section = family.read(text, opening.start(), tools)
+        yield section
+        position = max(section.end, opening.start() + 1)
+
+
+class _Reading:
+    """What has been read of one text."""
+
+    def __init__(self, text: str, tools: Tools) -> None:
+        self.text = text
+        self.tools = tools
+        self.pieces: list[Piece] = []
+        self.calls: list[ToolCall] = []
+        # Each of these stands for all of its kind: hostile text can hold millions.
+        self.doubt: Problem | None = None
+        self.first_broken: Broken | None = None
+        self.first_broken_call: Broken | None = None
+        self.last_broken: Broken | None = None
+
+    def turn(self, *, truncated: bool) -> Turn:
+        """Read the text. Raises a TurnError."""
+        try:
+            for section in _sections(self.text, self.tools):
+                self._add(section)
+            fragment = self._unfinished_call(truncated=truncated)
+            if fragment is not None and self.calls:
+                self.pieces.append(Piece(fragment, len(self.text), ()))
+            content = remaining_prose(self.text, self.pieces)
+            self._check(content)
+        except Problem as problem:
+            raise self._error(problem) from None
+        thoughts = (item.text for piece in self.pieces for item in piece.items if isinstance(item, Thought))
+        return Turn(tuple(self.calls), content, "".join(thoughts).strip(), truncated)
+
+    def _add(self, section: Section) -> None:
+        if section.closes_reasoning:
+            self._close_reasoning(section)
+            return
+        self.doubt = self.doubt or section.doubt
+        self.pieces += section.pieces
+        for piece in section.pieces:
+            self.calls += piece.calls
+            for call in piece.calls:
+                if call.name not in self.tools:
+                    raise undeclared(call.name, self.tools)
+        if section.broken is not None:
+            self._note_broken(section.broken)
+
+    def _close_reasoning(self, section: Section) -> None:
+        """Take all before as reasoning that the prompt had opened, unless it had been closed or a call was made."""
+        if self.calls:
+            message = "The end of reasoning stands behind a call, so that the call may only have been thought of."
+            self.doubt = self.doubt or Problem(Ambiguous, message)
+            return
+        (tag,) = section.pieces
+        if not any(isinstance(item, Thought) for piece in self.pieces for item in piece.items):
+            thought = remaining_prose(self.text[: tag.start], self.pieces).strip().removeprefix("thought\n")
+            self.pieces = [Piece(0, tag.end, (Thought(thought),))]
+        elif "|" in self.text[tag.start : tag.end]:
+            self.pieces.append(tag)  # a control token is no word
+
+    def _note_broken(self, broken: Broken) -> None:
+        self.first_broken = self.first_broken or broken
+        if broken.is_call:
+            self.first_broken_call = self.first_broken_call or broken
+        self.last_broken = broken
+
+    def _unfinished_call(self, *, truncated: bool) -> int | None:
+        """Return where a call begins that the engine cut. Raises for any other broken call."""
+        # Beside calls any broken object may be one; in a text without calls it has to look like one.
+        broken = self.first_broken if self.calls else self.first_broken_call
+        if broken is None:
+            return None
+        if broken.is_cut and truncated and broken is self.last_broken:
+            return broken.start
+        how = "ends before it is complete" if broken.is_cut else f"is not valid JSON at character {broken.end}"
+        raise Problem(Unparseable, f"A tool call that begins at character {broken.start} {how}.")
+
+    def _check(self, content: str) -> None:
+        """Raise where calls may be missing, or may be none."""
+        if not self.tools:
+            return
+        if self.calls and self.doubt is not None:
+            raise self.doubt
+        if self.calls and (thought := find_tag(content)):
+            message = f"Calls stand beside {thought!r}, so that some of them may only have been thought of."
+            raise Problem(Ambiguous, message)
+        if sign := signs.find_sign(content, self.tools, beside_calls=bool(self.calls)):
+            message = f"The model's output holds {sign!r}, which belongs to a tool call that pegmend cannot read."
+            raise Problem(Unparseable, message)
+
+    def _error(self, problem: Problem) -> TurnError:
+        message = f"{problem.message} None of the calls is delivered. The model's text stands in raw_output."
+        return problem.kind(message, raw_output=self.text, calls=self.calls)

@@ -1,4 +1,4 @@
-"""Recognises tool calls in formats that no reader here knows.
+"""Recognises what was left of a text as part of a call that could not be read.
 
 Such a text must not go out as a plain answer, for then a call would be lost in silence.
 """
@@ -27,13 +27,8 @@ _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 
 
 _BRACE = re.compile(r"[{}]")
-_THOUGHT = re.compile(r"</?think(?:ing)?>|\[/?THINK\]", re.IGNORECASE)
-
-
-def find_thought(text: str) -> str | None:
-    """Return a mark of reasoning in what stands around calls: they may have been thought of only."""
-    found = _THOUGHT.search(text)
-    return found.group() if found else None
+# A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
+_OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
 
 
 def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
@@ -43,10 +38,12 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     the key of an object, or as the whole text in the manner of Python. Beside calls less is enough: the name before a
     parenthesis, or with braces anywhere in the text.
     """
-    if marker := _MARKER.search(text):
-        return marker.group()
     names = "|".join(map(re.escape, filter(None, tools)))
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
+    if (marker := _MARKER.search(text)) and (beside_calls or named.search(text, marker.end())):
+        return marker.group()
+    if notation := _other_notation(text, tools):
+        return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
         return token.group()
     before_object = rf"(?:\A|\n|>>>)\s*+(?:{names})\s*+\{{"
@@ -59,3 +56,12 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
         if found is None and _BRACE.search(text):
             found = named.search(text)
     return found.group()[:40].strip() if found else None
+
+
+def _other_notation(text: str, tools: Collection[str]) -> str | None:
+    """Return the beginning of an object that names a declared tool in another notation than JSON's."""
+    declared = re.compile(rf"\W(?:{'|'.join(map(re.escape, tools))})\W")
+    for attempt in _OTHER_NOTATION.finditer(text):
+        if declared.search(text, attempt.end(), attempt.end() + 200):
+            return attempt.group()
+    return None

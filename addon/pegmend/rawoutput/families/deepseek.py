@@ -1,0 +1,39 @@
+"""DeepSeek V3, R1, V3.1, Cogito: calls between tokens with full-width bars.
+
+V3 and R1: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, the JSON in a fence on lines of its own,
+`<｜tool▁call▁end｜>`, further calls, `<｜tool▁calls▁end｜>`. V3.1: `NAME<｜tool▁sep｜>{json}` between the same tokens. Some
+quants spell the tokens with plain bars.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.turn import ToolCall
+
+
+def _token(name: str) -> str:
+    return rf"<[｜|]tool[▁_]{name.replace('_', '[▁_]')}[｜|]>"
+
+
+_SECTION = re.compile(rf"\s*{_token('calls_begin')}")
+_SECTION_END = re.compile(rf"\s*{_token('calls_end')}")
+_CALL = re.compile(rf"\s*{_token('call_begin')}\s*(?P<name>[^<>\n]{{0,256}}?)\s*{_token('sep')}")
+_CALL_END = re.compile(rf"\s*(?:```)?\s*(?:{_token('call_end')}|\Z)")
+_FENCED_NAME = re.compile(r"\s*(?P<name>[^<>\n{}]{1,256}?)\s*\n```(?:json)?\s*(?=\{)")
+
+
+def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    cursor.take(_SECTION)
+    while call := cursor.take(_CALL):
+        fenced = cursor.take(_FENCED_NAME)
+        name = fenced["name"] if fenced else call["name"]
+        cursor.skip_space()
+        arguments = cursor.json_object()
+        cursor.expect(_CALL_END, "the end of the call")
+        yield ToolCall(name, arguments)
+    cursor.take(_SECTION_END)
+
+
+FAMILY = Family("deepseek", rf"{_token('calls_begin')} | {_token('call_begin')}", by_grammar(_calls))

@@ -1,0 +1,22 @@
+"""What is neither call nor content: sections with nothing in them, and the tokens at the ends of a turn."""
+
+import re
+
+from pegmend.rawoutput.family import Family, Piece, Section, Tools
+
+_NOTHING = r"""
+    <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
+  | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
+  | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
+  | (?:<turn\|> | </s>)\s*\Z
+"""
+_PATTERN = re.compile(_NOTHING, re.VERBOSE)
+
+
+def _nothing(text: str, start: int, tools: Tools) -> Section:
+    found = _PATTERN.match(text, start)
+    assert found is not None
+    return Section(found.end(), (Piece(start, found.end(), ()),))
+
+
+FAMILY = Family("empty", _NOTHING, _nothing, needs_tools=False)

@@ -1,0 +1,40 @@
+"""Functionary, and Llama's function tags.
+
+v3.1: `<function=NAME>{json}</function>`, one behind the other.
+
+v3.2: `>>>NAME`, a line break and the JSON, one behind the other; `>>>all` and a line break begin an answer in words. The
+first `>>>` stands in the prompt.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor, NoCall
+from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar
+from pegmend.turn import ToolCall
+
+_TAG = re.compile(r"\s*<function=([^<>\n]{1,256})>\s*(?=\{)")
+_TAG_END = re.compile(r"\s*(?:</function>|\Z)")
+_LINE = re.compile(r"\s*(?:>>>)?([\w.-]{1,256})[ \t]*\n")
+_NEXT_LINE = re.compile(r"(?=>>>[\w.-]{1,256}[ \t]*\n)|\Z")
+
+
+def _tagged(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    while tag := cursor.take(_TAG):
+        arguments = cursor.json_object()
+        cursor.expect(_TAG_END, "</function>")
+        yield ToolCall(tag[1].strip(), arguments)
+
+
+def _lines(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    line = cursor.take(_LINE)
+    if line is None or (line[1] not in tools and line[1] != "all"):
+        raise NoCall
+    if line[1] in tools:
+        yield ToolCall(line[1], cursor.json_object())
+    else:
+        yield Words(cursor.until(_NEXT_LINE, "the end of the words"))
+
+
+V31 = Family("functionary_v31", r"<function=[^<>\n]{1,256}>\s*\{", by_grammar(_tagged))
+V32 = Family("functionary_v32", r"(?:\A\s*|>>>)[\w.-]{1,256}[ \t]*\n\{ | (?:\A\s*|>>>)all[ \t]*\n", by_grammar(_lines))

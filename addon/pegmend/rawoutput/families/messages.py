@@ -1,0 +1,70 @@
+"""gpt-oss (Harmony), LLM-jp 4.1, Muse, beam: a turn is a row of messages, and the header of one says who it is for.
+
+    <|start|>assistant to=functions.NAME<|channel|>commentary <|constrain|>json<|message|>{json}<|call|>     gpt-oss
+    <|start|>assistant to=NAME<|message|><atem:function_calls>...</atem:function_calls><|eom|>               Muse
+    <|start|>assistant to=NAME<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter ...>...<|call|>  beam
+
+The first `<|start|>assistant` stands in the prompt, and the recipient may stand behind the channel. A message without a
+tool as recipient is words, or thoughts on the channel "analysis" and to "self".
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.families.elements import Invocation, Parameters
+from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar
+from pegmend.turn import ToolCall
+
+_HEADER = re.compile(
+    r"\s*(?:<\|start\|>)?\s*(?:assistant)?(?P<before>[^<>]{0,300})"
+    r"(?:<\|channel\|>\s*(?P<channel>\w{1,40})(?P<after>[^<>]{0,300}))?"
+    r"(?:<\|channel\|>\s*(?P<second>\w{1,40})[^<>]{0,300})?"
+    r"(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>"
+)
+_RECIPIENT = re.compile(r"\bto=([^\s<>]{1,256})")
+_END = re.compile(r"<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z")
+_CALL_END = re.compile(r"\s*(?:<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
+_NOBODY = ("user", "assistant", "self", "commentary", "all")
+_JSON = re.compile(r"\s*(?=\{)")
+_ATEM = re.compile(r"\s*<atem:function_calls>")
+_ATEM_END = re.compile(r"\s*</atem:function_calls>")
+_INVOKE = Invocation.of("atem:invoke", "atem:parameter")
+_RFL = re.compile(r'\s*<rfl:parameter name="(?P<name>[^"<>\n]{1,256})">\n?')
+_RFL_END = re.compile(r"\n?</rfl:parameter>(?=\s*(?:<rfl:parameter |<\||\Z))")
+
+
+def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    header = cursor.expect(_HEADER, "a message")
+    recipient = _RECIPIENT.search(f"{header['before']} {header['after'] or ''}")
+    name = recipient[1] if recipient else "user"
+    channel = header["second"] or header["channel"]
+    if name not in _NOBODY:
+        yield from _calls(cursor, name.removeprefix("functions."), tools)
+        cursor.expect(_CALL_END, "the end of the message")
+        return
+    text = cursor.until(_END, "the end of the message")
+    yield Thought(text) if channel == "analysis" or name == "self" else Words(text)
+
+
+def _calls(cursor: Cursor, name: str, tools: Tools) -> Iterator[ToolCall]:
+    if cursor.take(_ATEM):
+        yield from _INVOKE.calls(cursor, tools)
+        cursor.expect(_ATEM_END, "</atem:function_calls>")
+    elif _RFL.match(cursor.text, cursor.position):
+        parameters = Parameters(tools, name)
+        while parameter := cursor.take(_RFL):
+            parameters.add(parameter["name"], cursor.until(_RFL_END, "the end of a parameter"))
+        yield parameters.call()
+    else:
+        cursor.take(_JSON)
+        yield ToolCall(name, cursor.json_object())
+
+
+FAMILY = Family(
+    "messages",
+    r"""<\|start\|>\s*assistant[^<>]{0,300}<\|(?:channel|message)\|> | <\|channel\|>\s*(?:analysis|commentary|final)\b
+    | (?:\A\s*|<\|start\|>)to=[^\s<>]{1,256}\s*<\|(?:channel|message)\|> | \A\s*<\|message\|>""",
+    by_grammar(_message),
+    needs_tools=False,
+)

@@ -1,0 +1,34 @@
+"""MiniCPM 5: `<function name="NAME"><param name="KEY">VALUE</param></function>`, one behind the other.
+
+A value may be a CDATA section.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.families.elements import Parameters
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.rawoutput.values import quoted
+
+_CALL = re.compile(r'\s*<function name="(?P<name>[^"<>\n]{1,256})">')
+_CALL_END = re.compile(r"\s*</function>")
+_PARAMETER = re.compile(r'\s*<param name="(?P<name>[^"<>\n]{1,256})">(?P<cdata>\s*<!\[CDATA\[)?')
+# A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
+_VALUE_END = re.compile(r"</param>(?=\s*(?:<param name=|</function>|\Z))")
+_CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param name=|</function>|\Z))")
+
+
+def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    while call := cursor.take(_CALL):
+        parameters = Parameters(tools, call["name"])
+        while parameter := cursor.take(_PARAMETER):
+            if parameter["cdata"]:
+                parameters.add_json(parameter["name"], quoted(cursor.until(_CDATA_END, "the end of a parameter")))
+            else:
+                parameters.add(parameter["name"], cursor.until(_VALUE_END, "the end of a parameter"))
+        cursor.expect(_CALL_END, "</function>")
+        yield parameters.call()
+
+
+FAMILY = Family("minicpm5", r'<function\ name="', by_grammar(_calls))

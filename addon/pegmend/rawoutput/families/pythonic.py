@@ -1,0 +1,79 @@
+"""Calls in the notation of Python: Llama 4, LFM2, OLMo 3, ToolACE.
+
+    [NAME(key="text", n=3), NAME()]                                        bare, where the names are declared
+    <|python_start|>[...]<|python_end|>                                    Llama 4
+    <|tool_call_start|>[...]<|tool_call_end|>                              LFM2
+    <function_calls>                                                       OLMo 3
+    NAME(key="text")
+    NAME()
+    </function_calls>
+
+JSON's literals are taken as well as Python's. LFM2's template prints strings without escaping the quotes in them, which
+no reader can tell from the end of the string: where that leaves no valid call, it is an error.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor, Cut, Malformed, NoCall
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.rawoutput.pythonvalue import NotPython, python_arguments
+from pegmend.rawoutput.values import json_object
+from pegmend.turn import ToolCall
+
+_NAME = r"[^\W\d][\w.-]{0,255}"
+_CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
+_OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
+_LIST = re.compile(r"\s*\[")
+_LIST_END = re.compile(r"\s*,?\s*\]")
+_COMMA = re.compile(r"\s*,")
+_CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
+
+
+def _marked(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    cursor.expect(_OPEN, "the section")
+    if cursor.take(_LIST):
+        yield from _listed(cursor)
+    else:
+        while not cursor.at_end and (call := _call(cursor)):
+            yield call
+    if not cursor.take(_CLOSE) and not cursor.at_end:
+        raise Malformed(f"the end of the section is missing at character {cursor.position}")
+
+
+def _bare(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    """Read a list of calls that nothing marks; the first name tells whether it is one."""
+    cursor.take(_LIST)
+    first = _CALL.match(cursor.text, cursor.position)
+    if first is None or first["name"] not in tools:
+        raise NoCall
+    yield from _listed(cursor)
+
+
+def _listed(cursor: Cursor) -> Iterator[ToolCall]:
+    while call := _call(cursor):
+        yield call
+        if not cursor.take(_COMMA):
+            break
+    cursor.expect(_LIST_END, "the end of the list")
+
+
+def _call(cursor: Cursor) -> ToolCall | None:
+    start = cursor.take(_CALL)
+    if start is None:
+        return None
+    try:
+        arguments, cursor.position = python_arguments(cursor.text, cursor.position)
+    except NotPython as failure:
+        if failure.is_cut:
+            raise Cut("an argument") from None
+        raise Malformed(f"an argument of {start['name']!r} does not parse at character {failure.position}") from None
+    return ToolCall(start["name"], json_object(arguments))
+
+
+MARKED = Family(
+    "pythonic_marked",
+    r"<\|python_start\|>\s*\[ | <\|tool_call_start\|> | <function_calls>",
+    by_grammar(_marked),
+)
+BARE = Family("pythonic", rf"\[\s*{_NAME}\s*\(", by_grammar(_bare))

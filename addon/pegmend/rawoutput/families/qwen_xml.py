@@ -1,0 +1,70 @@
+"""Qwen3-Coder, Qwen3.5, Nemotron 3 Nano, Step 3.5, MiMo V2, Seed-OSS: a function element with parameter elements.
+
+    <tool_call>
+    <function=NAME>
+    <parameter=KEY>
+    VALUE
+    </parameter>
+    </function>
+    </tool_call>
+
+A value that begins with a newline has one on each side that belongs to the markup; Seed-OSS writes none. Models leave
+out the outer tags, `</function>`, and a `</parameter>` before the next parameter.
+"""
+
+import re
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor, Cut
+from pegmend.rawoutput.families.elements import Parameters, schema_of
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.turn import ToolCall
+
+_FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>")
+_FUNCTION_END = re.compile(r"\s*(?:</function>(?:\s*</(?:seed:)?tool_call>)?|</(?:seed:)?tool_call>)")
+_PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,256})>(\n?)")
+# A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
+_VALUE_END = re.compile(
+    r"</parameter>(?=\s*(?:<parameter=|</function>|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
+    r"|\n(?=<parameter=(?P<next>[^<>\n]{1,256})>\n)"
+)
+_ANOTHER_CALL = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=")
+
+
+def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    while function := cursor.take(_FUNCTION):
+        yield _call(cursor, Parameters(tools, function[1].strip()))
+
+
+def _call(cursor: Cursor, parameters: Parameters) -> ToolCall:
+    while parameter := cursor.take(_PARAMETER):
+        value = _value(cursor, parameters)
+        parameters.add(parameter[1].strip(), value.removesuffix("\n") if parameter[2] else value)
+    if not _ANOTHER_CALL.match(cursor.text, cursor.position):
+        cursor.expect(_FUNCTION_END, "the end of the function")
+    return parameters.call()
+
+
+def _value(cursor: Cursor, parameters: Parameters) -> str:
+    """Go over a value and its end: the closing tag, or the line of the next parameter."""
+    start = cursor.position
+    for end in _VALUE_END.finditer(cursor.text, start):
+        value = cursor.text[start : end.start()]
+        if end["next"] is None or _is_next(end["next"], value, parameters):
+            cursor.position = end.end()
+            return value
+    raise Cut("the end of a parameter")
+
+
+def _is_next(key: str, value: str, parameters: Parameters) -> bool:
+    """Whether a line that begins a parameter is one, and not part of a value that tells of calls."""
+    is_declared = schema_of(parameters.tools, parameters.name, key) is not None
+    return is_declared and key not in parameters and "<function=" not in value
+
+
+FAMILY = Family(
+    "qwen_xml",
+    r"<(?:seed:)?tool_call>\s*<function= | <function=[^<>\n]{1,256}>\s*(?:<parameter=|</function>)",
+    by_grammar(_calls),
+    ends_reasoning=True,
+)

@@ -1,0 +1,71 @@
+"""Thoughts between tags: what stands in them is never a call."""
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from pegmend.rawoutput.family import Family, Piece, Section, Thought, Tools
+
+# Opening tag -> closing tag, and the models that write them.
+_TAGS = {
+    r"<think>": r"</think>",  # most
+    r"<thinking>": r"</thinking>",
+    r"\[THINK\]": r"\[/THINK\]",  # Magistral, Ministral
+    r"<seed:think>": r"</seed:think>",  # Seed-OSS
+    r"<mm:think>": r"</mm:think>",  # MiniMax M3
+    r"<think:\w+>": r"</think:\w+>",  # Hunyuan Hy3
+    r"<ifm\|think\w*>": r"</ifm\|think\w*>",  # K2 Horizon
+    r"<\|channel>(?:thought\b)?": r"<channel\|>",  # Gemma 4
+    r"<\|START_THINKING\|>": r"<\|END_THINKING\|>",  # Command R7B, Command A
+    r"<\|plamo:begin_think:plamo\|>": r"<\|plamo:end_think:plamo\|>",
+    r"<\|open\|>\s*think\s*<\|sep\|>": r"<\|close\|>\s*think\s*<\|sep\|>",  # Kimi K3
+}
+_PAIRS = [(re.compile(opening), re.compile(closing)) for opening, closing in _TAGS.items()]
+_OPENING = "|".join(_TAGS)
+_TAG = re.compile("|".join([*_TAGS, *_TAGS.values()]), re.IGNORECASE)
+
+
+def find_tag(text: str) -> str | None:
+    """Return the first opening or closing tag in `text`."""
+    found = _TAG.search(text)
+    return found.group() if found else None
+
+
+def answer_of(raw: str) -> str:
+    """Return what follows the thoughts at the head of a raw output."""
+    start = len(raw) - len(raw.lstrip())
+    for opening, closing in _PAIRS:
+        if tag := opening.match(raw, start):
+            end = closing.search(raw, tag.end())
+            return raw[end.end() :].lstrip() if end else ""
+    return raw
+
+
+def opened_by(families: Sequence[Family]) -> Family:
+    """Return the family of thoughts that may end, without a closing tag, where a section of `families` begins."""
+    call = re.compile("|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE)
+    return Family("reasoning", _OPENING, partial(_opened, call), needs_tools=False)
+
+
+def _opened(call: re.Pattern[str], text: str, start: int, tools: Tools) -> Section:
+    """Read from an opening tag. Amid prose one that is never closed is just text; at the head all is thought."""
+    opening, closing = next(pair for pair in _PAIRS if pair[0].match(text, start))
+    tag = opening.match(text, start)
+    assert tag is not None
+    end = closing.search(text, tag.end())
+    if end is not None:
+        return Section(end.end(), (Piece(start, end.end(), (Thought(text[tag.end() : end.start()]),)),))
+    if text[:start].strip():
+        return Section(tag.end())
+    begun = call.search(text, tag.end())
+    stop = begun.start() if begun else len(text)
+    return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
+
+
+def _closed(text: str, start: int, tools: Tools) -> Section:
+    """Read a closing tag without an opening one, which stands in the prompt then."""
+    tag = next(found for _, closing in _PAIRS if (found := closing.match(text, start)))
+    return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
+
+
+CLOSED = Family("end_of_reasoning", "|".join(_TAGS.values()), _closed, needs_tools=False)

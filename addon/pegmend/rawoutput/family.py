@@ -1,0 +1,139 @@
+"""What a format family is to the reader: how its parts begin, and how one is read.
+
+A raw output is read from left to right. Where a family's `opening` matches, its `read` takes a section from there: the
+calls, and what else belongs to it. The text between sections is content. What stands inside a section is its own
+affair, so that a marker in an argument opens nothing.
+
+Most families are a grammar: a generator that moves a Cursor and yields each call as soon as it is complete.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegmend.errors import TurnError, Undeclared, Unparseable
+from pegmend.rawoutput.cursor import Cursor, Cut, Malformed, NoCall
+from pegmend.turn import ToolCall
+
+Tools = Mapping[str, Mapping[str, Any]]
+"""The tools that may be called: the name, and the JSON schema of the parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Content that a family marks as such."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """Reasoning."""
+
+    text: str
+
+
+Item = ToolCall | Words | Thought
+Grammar = Callable[[Cursor, Tools], Iterator[Item]]
+
+
+class Problem(Exception):
+    """Something that only looks like a call, and the error that it is if it stands where calls stand."""
+
+    def __init__(self, kind: type[TurnError], message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+def undeclared(name: str, tools: Tools) -> Problem:
+    """Return the error for a call to a tool that may not be called."""
+    allowed = ", ".join(sorted(tools)[:20])
+    return Problem(Undeclared, f"The model called {name!r}, which the request does not allow it to call ({allowed}).")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the text that is not plain content, and what is in it.
+
+    `is_loose` says that what only holds a call may stand around it: brackets, separators, code fences, list numbers.
+    """
+
+    start: int
+    end: int
+    items: tuple[Item, ...]
+    is_loose: bool = False
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls in it, in order."""
+        return tuple(item for item in self.items if isinstance(item, ToolCall))
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Something that begins at `start` like a call and cannot be read beyond `end`.
+
+    `is_cut` says that only the end of the text came too early, `is_call` that it is a call for certain; otherwise it
+    may be one, and is taken for one beside calls.
+    """
+
+    start: int
+    end: int
+    is_cut: bool
+    is_call: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What was read from an opening up to `end`. Without pieces, that is just text.
+
+    `doubt` is the error of a turn that holds any call. `closes_reasoning` says that all before it was reasoning, which
+    the prompt had opened.
+    """
+
+    end: int
+    pieces: tuple[Piece, ...] = ()
+    broken: Broken | None = None
+    doubt: Problem | None = None
+    closes_reasoning: bool = False
+
+
+@dataclass(frozen=True)
+class Family:
+    """A format: `opening` is the source of a regular expression (verbose) for the places where a section begins.
+
+    `ends_reasoning` says that models of the family leave their thoughts for a call without closing them first,
+    `needs_tools` that a text is not looked at where no tool may be called.
+    """
+
+    name: str
+    opening: str
+    read: Callable[[str, int, Tools], Section] = field(repr=False)
+    ends_reasoning: bool = False
+    needs_tools: bool = True
+
+
+def by_grammar(grammar: Grammar) -> Callable[[str, int, Tools], Section]:
+    """Return the `read` of a family whose sections a grammar describes."""
+
+    def read(text: str, start: int, tools: Tools) -> Section:
+        cursor = Cursor(text, start)
+        items: list[Item] = []
+        broken = None
+        done = start
+        try:
+            for item in grammar(cursor, tools):
+                items.append(item)
+                done = cursor.position
+        except NoCall:
+            return Section(max(cursor.position, start + 1))
+        except Malformed as malformed:
+            message = f"A tool call that begins at character {done} cannot be read: {malformed}."
+            raise Problem(Unparseable, message) from None
+        except Cut:
+            broken = Broken(done, len(text), is_cut=True, is_call=True)
+            cursor.position = len(text)
+        return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),), broken)
+
+    return read

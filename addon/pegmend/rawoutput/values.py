@@ -1,0 +1,156 @@
+"""Values that a family writes as bare text: JSON by the tool's schema, where the text converts exactly."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from pegmend.rawoutput.pythonvalue import NotPython, python_value
+
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f]")
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_KIND_OF_TYPE = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+# What people write who think in Python.
+_ALIASES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number", "list": "array", "dict": "object"}
+_MAX_SCHEMA_DEPTH = 8
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+
+
+def typed(text: str, schema: Mapping[str, Any] | None, root: Mapping[str, Any] | None = None) -> str:
+    """Return a parameter's text as JSON.
+
+    `schema` is the parameter's, None where nothing is known of it; `root` is what its `$ref`s point into. A string
+    stays the text that stands there, whatever it looks like. A text that does not convert exactly to a declared type
+    is a string too. Without a schema, exact JSON that is no string is taken as such.
+    """
+    kinds = _kinds(schema, root or {})
+    if kinds == {"string"}:
+        return quoted(text)
+    stripped = text.strip()
+    for written in (stripped, _from_python(stripped)):
+        kind = _kind_of_json(written)
+        if kind is not None and _is_allowed(kind, written, kinds):
+            return written
+    return quoted(text)
+
+
+def allows(schema: Mapping[str, Any] | None, kind: str, root: Mapping[str, Any]) -> bool:
+    """Whether a schema names this JSON type."""
+    return kind in _kinds(schema, root)
+
+
+def member_schema(schema: Mapping[str, Any] | None, key: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the schema of an object's member, None where the object's schema does not tell."""
+    return _inner(schema, root, lambda one: (one.get("properties") or {}).get(key) or one.get("additionalProperties"))
+
+
+def item_schema(schema: Mapping[str, Any] | None, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the schema of an array's elements, None where the array's schema does not tell."""
+    return _inner(schema, root, lambda one: one.get("items"))
+
+
+def quoted(text: str) -> str:
+    """Return a text as a JSON string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def json_object(members: Mapping[str, str]) -> str:
+    """Return the JSON object with these members, whose values are JSON already."""
+    return "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in members.items()) + "}"
+
+
+def escaped_controls(written: str) -> str:
+    """Return JSON in which control characters in strings, which the engine lets pass, are escaped.
+
+    The text may end amid a string.
+    """
+    if not _CONTROL_CHARACTER.search(written):
+        return written
+    return _STRING.sub(lambda string: _CONTROL_CHARACTER.sub(_escape, string.group()), written)
+
+
+def _escape(control: re.Match[str]) -> str:
+    return json.dumps(control.group())[1:-1]
+
+
+def _kinds(schema: Mapping[str, Any] | None, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
+    """Return the JSON types that a schema allows; none at all where it does not say."""
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+        return frozenset()
+    if isinstance(reference := schema.get("$ref"), str):
+        return _kinds(_referred(reference, root), root, depth + 1)
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        declared = [declared]
+    if isinstance(declared, list):
+        return frozenset(_ALIASES.get(kind, kind) for kind in declared if isinstance(kind, str))
+    kinds: set[str] = set()
+    for key in _ALTERNATIVES:
+        for alternative in schema.get(key) if isinstance(schema.get(key), list) else ():
+            kinds |= _kinds(alternative, root, depth + 1)
+    values = (
+        schema.get("enum") if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
+    )
+    kinds |= {_KIND_OF_TYPE.get(type(value), "null") for value in values}
+    return frozenset(kinds)
+
+
+def _inner(
+    schema: Mapping[str, Any] | None, root: Mapping[str, Any], pick: Callable[[Mapping[str, Any]], Any], depth: int = 0
+) -> Mapping[str, Any] | None:
+    """Return the first schema that `pick` finds in a schema, what it refers to, or its alternatives."""
+    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+        return None
+    if isinstance(reference := schema.get("$ref"), str):
+        return _inner(_referred(reference, root), root, pick, depth + 1)
+    if isinstance(found := pick(schema), Mapping):
+        return found
+    for key in _ALTERNATIVES:
+        for alternative in schema.get(key) if isinstance(schema.get(key), list) else ():
+            if (found := _inner(alternative, root, pick, depth + 1)) is not None:
+                return found
+    return None
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return what a local reference (`#/$defs/Name`) points to."""
+    if not reference.startswith("#/"):
+        return None
+    found: Any = root
+    for step in reference[2:].split("/"):
+        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _from_python(text: str) -> str:
+    """Return a literal of Python, which templates print into the history, as JSON; "" where it is none."""
+    try:
+        written, end = python_value(text, 0)
+    except NotPython:
+        return ""
+    return written if end == len(text) else ""
+
+
+def _kind_of_json(text: str) -> str | None:
+    """Return the type of exact JSON that is no string, None for any other text."""
+    if text in ("true", "false"):
+        return "boolean"
+    if text == "null":
+        return "null"
+    if _NUMBER.fullmatch(text):
+        return "number"
+    if text[:1] in ("{", "["):
+        try:
+            return _KIND_OF_TYPE[type(orjson.loads(text))]
+        except orjson.JSONDecodeError:
+            return None
+    return None
+
+
+def _is_allowed(kind: str, written: str, kinds: frozenset[str]) -> bool:
+    if not kinds or kind in kinds:
+        return True
+    return kind == "number" and "integer" in kinds and float(written).is_integer()
