@@ -99,6 +99,10 @@ BOTH = [A_CALL, B_CALL]
         ('{"parameters": {"path": "b"}}', [], '{"parameters": {"path": "b"}}'),
         ('{"x": {"properties": 1}}', [], '{"x": {"properties": 1}}'),
         (f"I will call read. {A}", [A_CALL], "I will call read."),
+        # other formats beside JSON
+        (f"{A}\n[TOOL_CALLS]time[ARGS]{{}}", BOTH, ""),
+        (f"<tool_call>{A}</tool_call><tool_call>time</tool_call>", BOTH, ""),
+        (f"{A}\n[time()]", BOTH, ""),
         (f'{{"name": "read", "parameters": {{"properties": {A}}}}}', [("read", f'{{"properties": {A}}}')], ""),
         ('{"answer": tru', [], '{"answer": tru'),
         ("read the file named {name: x}", [], "read the file named {name: x}"),
@@ -172,23 +176,15 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         # definitions of tools
         ('{"name": "read", "parameters": {"type": "object", "properties": {"path": {}}}}', Ambiguous),
         ('{"function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}', Ambiguous),
-        # thoughts
-        # other formats
-        ("<tool_call>\n<function=read>\n</function>\n</tool_call>", Unparseable),
-        (f"{A}\n[TOOL_CALLS]time[ARGS]{{}}", Unparseable),
-        ('<|python_tag|>brave_search.call(query="x")', Unparseable),
-        (f"<tool_call>{A}</tool_call><tool_call>read</tool_call>", Unparseable),
+        # what is left of other formats
+        ('<|python_tag|>brave_search.call(query="x")', Undeclared),
+        ("<|python_tag|>print(1)", Unparseable),
         ('<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|>{', Unparseable),
         ('<|plamo:begin_tool_name|>read{"path": 1}', Unparseable),
-        ('read\n{"path": "a"}', Unparseable),
-        ('all\nHm.>>>read\n{"path": "a"}>>>time\n{}', Unparseable),
-        ('[read(path="a"), time()]', Unparseable),
         ('read(path="{a}")', Unparseable),
-        ('<|python_start|>[read(path="a")]<|python_end|>', Unparseable),
         ('Action: read\nAction Input: {"path": "a"}', Unparseable),
         ('{"read": {"path": "a"}}; {"time": {}}', Unparseable),
         (f"{A}\ntime()", Unparseable),
-        (f'{A}\n[read(path="b", x="y")]', Unparseable),
         (f'{A}; read({{"path": "b"}})', Unparseable),
         (f'{A}\n{{"time": {{}}}}', Unparseable),
         (f'{A}\n{{"action": "time", "action_input": {{}}}}', Unparseable),
@@ -232,7 +228,7 @@ def test_a_broken_call_in_the_middle_of_truncated_output_is_an_error() -> None:
     [
         (f"<think>maybe {A}</think>\n\n{B}", [B_CALL], f"maybe {A}", ""),
         (f"\n<think>{A}", [], A, ""),
-        (f"<think>a</think>\n<think>maybe {A}</think>\nHello {{x}}", [], f"a\nmaybe {A}", "Hello {x}"),
+        (f"<think>a</think>\n<think>maybe {A}</think>\nHello {{x}}", [], f"amaybe {A}", "Hello {x}"),
         (f"Sure.\n<think>maybe {A}</think>\n{B}", [B_CALL], f"maybe {A}", "Sure."),
         (f"[THINK]{A}[/THINK]{B}", [B_CALL], A, ""),
         ("<think></think>Hi", [], "", "Hi"),

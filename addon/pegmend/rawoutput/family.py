@@ -114,8 +114,8 @@ class Family:
     needs_tools: bool = True
 
 
-def by_grammar(grammar: Grammar) -> Callable[[str, int, Tools], Section]:
-    """Return the `read` of a family whose sections a grammar describes."""
+def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str, int, Tools], Section]:
+    """Return the `read` of a family whose sections a grammar describes; it has to find something in them or fail."""
 
     def read(text: str, start: int, tools: Tools) -> Section:
         cursor = Cursor(text, start)
@@ -134,6 +134,8 @@ def by_grammar(grammar: Grammar) -> Callable[[str, int, Tools], Section]:
         except Cut:
             broken = Broken(done, len(text), is_cut=True, is_call=True)
             cursor.position = len(text)
+        if not items and broken is None and not may_be_empty:
+            raise Problem(Unparseable, f"What begins at character {start} like a tool call holds none.")
         return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),), broken)
 
     return read

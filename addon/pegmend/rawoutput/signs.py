@@ -40,7 +40,9 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     """
     names = "|".join(map(re.escape, filter(None, tools)))
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
-    if (marker := _MARKER.search(text)) and (beside_calls or named.search(text, marker.end())):
+    marker = _MARKER.search(text)
+    # People write about tags; control tokens are written for calls only.
+    if marker and (beside_calls or marker.group().startswith("<|") or named.search(text, marker.end())):
         return marker.group()
     if notation := _other_notation(text, tools):
         return notation

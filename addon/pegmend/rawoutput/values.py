@@ -88,14 +88,20 @@ def _kinds(schema: Mapping[str, Any] | None, root: Mapping[str, Any], depth: int
     if isinstance(declared, list):
         return frozenset(_ALIASES.get(kind, kind) for kind in declared if isinstance(kind, str))
     kinds: set[str] = set()
-    for key in _ALTERNATIVES:
-        for alternative in schema.get(key) if isinstance(schema.get(key), list) else ():
-            kinds |= _kinds(alternative, root, depth + 1)
-    values = (
-        schema.get("enum") if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
-    )
+    for alternative in _alternatives(schema):
+        kinds |= _kinds(alternative, root, depth + 1)
+    values = [*_list(schema, "enum"), *([schema["const"]] if "const" in schema else [])]
     kinds |= {_KIND_OF_TYPE.get(type(value), "null") for value in values}
     return frozenset(kinds)
+
+
+def _alternatives(schema: Mapping[str, Any]) -> list[Any]:
+    return [alternative for key in _ALTERNATIVES for alternative in _list(schema, key)]
+
+
+def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
+    value = schema.get(key)
+    return value if isinstance(value, list) else []
 
 
 def _inner(
@@ -108,10 +114,9 @@ def _inner(
         return _inner(_referred(reference, root), root, pick, depth + 1)
     if isinstance(found := pick(schema), Mapping):
         return found
-    for key in _ALTERNATIVES:
-        for alternative in schema.get(key) if isinstance(schema.get(key), list) else ():
-            if (found := _inner(alternative, root, pick, depth + 1)) is not None:
-                return found
+    for alternative in _alternatives(schema):
+        if (found := _inner(alternative, root, pick, depth + 1)) is not None:
+            return found
     return None
 
 

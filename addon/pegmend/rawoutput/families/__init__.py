@@ -23,6 +23,7 @@ from pegmend.rawoutput.families import (
     qwen_xml,
     reasoning,
     solar,
+    unfinished,
 )
 from pegmend.rawoutput.family import Family
 
@@ -31,6 +32,7 @@ _CALLS: tuple[Family, ...] = (
     qwen_xml.FAMILY,
     arg_keys.FAMILY,
     dsml.FAMILY,
+    invoke.STEP,
     deepseek.FAMILY,
     kimi.FAMILY,
     kimi_k3.RESPONSE,
@@ -38,7 +40,6 @@ _CALLS: tuple[Family, ...] = (
     minimax_m3.FAMILY,
     invoke.MINIMAX,
     invoke.DOTS,
-    invoke.STEP,
     minicpm5.FAMILY,
     gemma.FAMILY,
     mistral.FAMILY,
@@ -50,6 +51,8 @@ _CALLS: tuple[Family, ...] = (
     inkling.FAMILY,
     messages.FAMILY,
     pythonic.MARKED,
+    pythonic.BUILTIN,
+    unfinished.FAMILY,
     functionary.V32,
     mistral.BARE,
     pythonic.BARE,

@@ -8,6 +8,8 @@ _NOTHING = r"""
     <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
   | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
+  | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
+  | (?:\A|(?<=</think>))\s*<answer> | </answer>\s*\Z
   | (?:<turn\|> | </s>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)

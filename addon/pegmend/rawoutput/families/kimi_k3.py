@@ -52,7 +52,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 RESPONSE = Family(
     "kimi_k3_response",
     r"<\|open\|>\s*response\s*<\|sep\|> | <\|close\|>\s*(?:message|response)\s*<\|sep\|> | <\|end_of_msg\|>",
-    by_grammar(_response),
+    by_grammar(_response, may_be_empty=True),
     ends_reasoning=True,
     needs_tools=False,
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.families.elements import Invocation, Parameters
-from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar
+from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
 
 _HEADER = re.compile(
@@ -40,7 +40,10 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     name = recipient[1] if recipient else "user"
     channel = header["second"] or header["channel"]
     if name not in _NOBODY:
-        yield from _calls(cursor, name.removeprefix("functions."), tools)
+        name = name.removeprefix("functions.")
+        if name not in tools:
+            raise undeclared(name, tools)
+        yield from _calls(cursor, name, tools)
         cursor.expect(_CALL_END, "the end of the message")
         return
     text = cursor.until(_END, "the end of the message")

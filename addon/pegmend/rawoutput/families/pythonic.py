@@ -3,6 +3,7 @@
     [NAME(key="text", n=3), NAME()]                                        bare, where the names are declared
     <|python_start|>[...]<|python_end|>                                    Llama 4
     <|tool_call_start|>[...]<|tool_call_end|>                              LFM2
+    <|python_tag|>NAME.call(key="text")                                    Llama 3's built-in tools
     <function_calls>                                                       OLMo 3
     NAME(key="text")
     NAME()
@@ -24,6 +25,7 @@ from pegmend.turn import ToolCall
 _NAME = r"[^\W\d][\w.-]{0,255}"
 _CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
 _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
+_PYTHON_TAG = re.compile(r"<\|python_tag\|>")
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*,?\s*\]")
 _COMMA = re.compile(r"\s*,")
@@ -39,6 +41,12 @@ def _marked(cursor: Cursor, tools: Tools) -> Iterator[Item]:
             yield call
     if not cursor.take(_CLOSE) and not cursor.at_end:
         raise Malformed(f"the end of the section is missing at character {cursor.position}")
+
+
+def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    cursor.expect(_PYTHON_TAG, "the marker")
+    if call := _call(cursor):
+        yield ToolCall(call.name.removesuffix(".call"), call.arguments)
 
 
 def _bare(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -76,4 +84,5 @@ MARKED = Family(
     r"<\|python_start\|>\s*\[ | <\|tool_call_start\|> | <function_calls>",
     by_grammar(_marked),
 )
+BUILTIN = Family("llama_builtin", rf"<\|python_tag\|>\s*{_NAME}\.call\(", by_grammar(_builtin))
 BARE = Family("pythonic", rf"\[\s*{_NAME}\s*\(", by_grammar(_bare))

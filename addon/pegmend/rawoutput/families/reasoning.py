@@ -20,9 +20,13 @@ _TAGS = {
     r"<\|plamo:begin_think:plamo\|>": r"<\|plamo:end_think:plamo\|>",
     r"<\|open\|>\s*think\s*<\|sep\|>": r"<\|close\|>\s*think\s*<\|sep\|>",  # Kimi K3
 }
+# A closing tag whose opening is a sentence in the prompt: Apriel.
+_CLOSING_ONLY = r"\[BEGIN\ FINAL\ RESPONSE\]"
+_CLOSINGS = [*_TAGS.values(), _CLOSING_ONLY]
 _PAIRS = [(re.compile(opening), re.compile(closing)) for opening, closing in _TAGS.items()]
 _OPENING = "|".join(_TAGS)
-_TAG = re.compile("|".join([*_TAGS, *_TAGS.values()]), re.IGNORECASE)
+_CLOSING = re.compile("|".join(_CLOSINGS), re.VERBOSE)
+_TAG = re.compile("|".join([*_TAGS, *_CLOSINGS]), re.IGNORECASE | re.VERBOSE)
 
 
 def find_tag(text: str) -> str | None:
@@ -64,8 +68,9 @@ def _opened(call: re.Pattern[str], text: str, start: int, tools: Tools) -> Secti
 
 def _closed(text: str, start: int, tools: Tools) -> Section:
     """Read a closing tag without an opening one, which stands in the prompt then."""
-    tag = next(found for _, closing in _PAIRS if (found := closing.match(text, start)))
+    tag = _CLOSING.match(text, start)
+    assert tag is not None
     return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
 
 
-CLOSED = Family("end_of_reasoning", "|".join(_TAGS.values()), _closed, needs_tools=False)
+CLOSED = Family("end_of_reasoning", "|".join(_CLOSINGS), _closed, needs_tools=False)
