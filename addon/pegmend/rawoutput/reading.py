@@ -12,9 +12,14 @@ from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
 
+_FIRST = r"<\[{>\]"
+"""The characters that a section can begin with, other than at the start of a line: no other place is looked at twice."""
+
+
 def _openings(families: Sequence[tuple[int, Family]]) -> re.Pattern[str]:
     """Return the pattern for every place where a section may begin; the name of its last group tells the family."""
-    return re.compile("|".join(f"(?P<family_{index}>{family.opening})" for index, family in families), re.VERBOSE)
+    alternatives = "|".join(f"(?P<family_{index}>{family.opening})" for index, family in families)
+    return re.compile(f"(?=[{_FIRST}]|^)(?:{alternatives})", re.VERBOSE | re.MULTILINE)
 
 
 _OPENING = _openings(list(enumerate(FAMILIES)))
@@ -73,7 +78,7 @@ class _Reading:
                 self._add(section)
             fragment = self._unfinished_call(truncated=truncated)
             if fragment is not None and self.calls:
-                self.pieces.append(Piece(fragment, len(self.text), ()))
+                self.pieces.append(Piece(fragment, len(self.text), (), is_loose=True))
             content = remaining_prose(self.text, self.pieces)
             self._check(content)
         except Problem as problem:

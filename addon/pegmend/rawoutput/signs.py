@@ -48,7 +48,7 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
         return token.group()
-    before_object = rf"(?:\A|\n|>>>)\s*+(?:{names})\s*+\{{"
+    before_object = rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
     as_in_python = rf"\A\s*+\[?\s*+(?:{names})\s*+\([^\n]*\)\s*+\]?\s*+\Z"
     as_action = rf"\bAction:\s*+(?:{names})\b"
     as_key = rf'"(?:{names})"\s*+:\s*+\{{'

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import orjson
 
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.families.elements import Parameters, schema_of
+from pegmend.rawoutput.families.elements import Parameters, own_value, schema_of
 from pegmend.rawoutput.families.json_calls import json_calls
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.rawoutput.values import json_object, typed
@@ -40,6 +40,8 @@ _TYPE = re.compile(rf"<{_tag('arg_type')}[^<>]{{0,80}}</{_tag('arg_type')}\s*")
 _VALUE = re.compile(rf"<{_tag('arg_value')}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(rf"</{_tag('arg_value')}(?=\s*(?:<{_tag('arg_key')}|</{_tag('tool_call')}|\Z))")
+# The very last value may lack its closing tag.
+_LAST_VALUE_END = re.compile(rf"(?=</{_tag('tool_call')}\s*(?:</{_tag('tool_calls')}\s*)?\Z)")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -59,7 +61,8 @@ def _from_keys(cursor: Cursor, parameters: Parameters) -> ToolCall:
         key = cursor.until(_KEY_END, "the end of a key")
         cursor.take(_TYPE)
         cursor.expect(_VALUE, "a value")
-        parameters.add(key.strip(), cursor.until(_VALUE_END, "the end of a value"))
+        end = _VALUE_END if _VALUE_END.search(cursor.text, cursor.position) else _LAST_VALUE_END
+        parameters.add(key.strip(), own_value(cursor, end, _VALUE))
     return parameters.call()
 
 

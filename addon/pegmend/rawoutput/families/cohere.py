@@ -36,5 +36,5 @@ def _response(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     yield Words(_CITATION.sub("", cursor.until(_WORDS_END, "the end of the response")))
 
 
-ACTION = Family("cohere", r"<\|START_ACTION\|> | Action:\s*```(?:json)?\s*\[", by_grammar(_actions, may_be_empty=True))
+ACTION = Family("cohere", r"<\|START_ACTION\|> | ^Action:\s*```(?:json)?\s*\[", by_grammar(_actions, may_be_empty=True))
 RESPONSE = Family("cohere_response", r"<\|START_(?:RESPONSE|TEXT)\|>", by_grammar(_response), needs_tools=False)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.families.elements import Parameters
+from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.rawoutput.values import quoted
 
@@ -45,7 +45,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _read_parameters(cursor: Cursor, parameters: Parameters) -> None:
     while parameter := cursor.take(_PARAMETER):
-        value = cursor.until(_VALUE_END, "the end of a parameter")
+        value = own_value(cursor, _VALUE_END, _PARAMETER)
         if parameter["string"] == "true":
             parameters.add_json(parameter["name"], quoted(value))
         else:

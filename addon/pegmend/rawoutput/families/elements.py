@@ -45,6 +45,17 @@ class Parameters:
         return ToolCall(self.name, json_object(self.members))
 
 
+def own_value(cursor: Cursor, end: re.Pattern[str], opening: re.Pattern[str]) -> str:
+    """Go over a value and its `end`, and return it. Raises Cut, and Problem where the value holds the `opening` of one.
+
+    Such a value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
+    """
+    value = cursor.until(end, "the end of a value")
+    if found := opening.search(value):
+        raise Problem(Ambiguous, f"A value holds {found.group().strip()[:80]!r}, so that its end is not certain.")
+    return value
+
+
 @dataclass(frozen=True)
 class Invocation:
     """How a family writes a call as an element with a name and one element for each parameter.
@@ -75,6 +86,6 @@ class Invocation:
             parameters = Parameters(tools, element["name"])
             if not element["empty"]:
                 while parameter := cursor.take(self.parameter):
-                    parameters.add(parameter["name"], cursor.until(self.value_end, "the end of a parameter"))
+                    parameters.add(parameter["name"], own_value(cursor, self.value_end, self.parameter))
                 cursor.expect(self.call_end, "the end of the call")
             yield parameters.call()

@@ -9,7 +9,7 @@ _NOTHING = r"""
   | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
-  | (?:\A|(?<=</think>))\s*<answer> | </answer>\s*\Z
+  | (?<=</think>)<answer> | (?<=</think>\n)<answer> | \A\s*<answer> | </answer>\s*\Z
   | (?:<turn\|> | </s>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)

@@ -20,7 +20,9 @@ _CALL = re.compile(r"\s*(?:<\|tool_call>|<start_function_call>)\s*call:(?P<name>
 _CALL_END = re.compile(r"\s*(?:<tool_call\|>|<end_function_call>|(?=<\|tool_response>)|\Z)")
 _QUOTE = re.compile(r'<\|"\|>|<escape>')
 _QUOTES = {'<|"|>': re.compile(r'<\|"\|>'), "<escape>": re.compile(r"<escape>")}
-_KEY = re.compile(r'\s*(?:<\|"\|>(?P<quoted>[^<>]{1,256})<\|"\|>|(?P<bare>[^\s:,{}\[\]<>"\']{1,256}))\s*:')
+_KEY = re.compile(
+    r'\s*(?:<\|"\|>(?P<quoted>[^<>]{1,256})<\|"\|>|(?P<bare>[^\s:,{}\[\]<>"\'][^:,{}\[\]<>"\'\n]{0,255}))\s*:'
+)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?(?=\s*[,}\]])")
 _LITERAL = re.compile(r"(?:true|false|null)(?=\s*[,}\]])")
 _BARE = re.compile(r"[^\s,:{}\[\]<>\"'][^,{}\[\]<>\"'\n]{0,1000}(?=[,}\]])")
@@ -60,7 +62,7 @@ def _container(cursor: Cursor, depth: int) -> str:
             cursor.expect(_COMMA, "a comma")
         if opening == "{":
             found = cursor.expect(_KEY, "a key")
-            key = found["quoted"] or found["bare"]
+            key = (found["quoted"] or found["bare"]).rstrip()
         else:
             key = str(len(members))
         if key in members:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.families.elements import Parameters
+from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar
 from pegmend.rawoutput.values import quoted
 
@@ -25,7 +25,10 @@ _CALL_END = re.compile(r"\s*<\|close\|>\s*call\s*<\|sep\|>")
 _ARGUMENT = re.compile(
     r'\s*<\|open\|>\s*argument key="(?P<key>[^"\n]{1,256})"(?: type="(?P<type>\w{1,40})")?\s*<\|sep\|>'
 )
-_ARGUMENT_END = re.compile(r"<\|close\|>\s*argument\s*<\|sep\|>")
+# A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
+_ARGUMENT_END = re.compile(
+    r"<\|close\|>\s*argument\s*<\|sep\|>(?=\s*(?:<\|open\|>\s*argument key=|<\|close\|>\s*call\s*<\|sep\|>|\Z))"
+)
 
 
 def _response(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -37,16 +40,20 @@ def _response(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.expect(_TOOLS, "tools")
     while call := cursor.take(_CALL):
-        parameters = Parameters(tools, call["name"])
+        parameters = Parameters(tools, _unescaped(call["name"]))
         while argument := cursor.take(_ARGUMENT):
-            value = cursor.until(_ARGUMENT_END, "the end of an argument")
+            value = own_value(cursor, _ARGUMENT_END, _ARGUMENT)
             if argument["type"] == "string":
-                parameters.add_json(argument["key"], quoted(value))
+                parameters.add_json(_unescaped(argument["key"]), quoted(value))
             else:
-                parameters.add(argument["key"], value)
+                parameters.add(_unescaped(argument["key"]), value)
         cursor.expect(_CALL_END, "the end of the call")
         yield parameters.call()
     cursor.expect(_TOOLS_END, "the end of the tools")
+
+
+def _unescaped(attribute: str) -> str:
+    return attribute.replace("&quot;", '"').replace("&amp;", "&")
 
 
 RESPONSE = Family(

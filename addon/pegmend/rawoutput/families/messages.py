@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.families.elements import Invocation, Parameters
+from pegmend.rawoutput.families.elements import Invocation, Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
 
@@ -23,7 +23,10 @@ _HEADER = re.compile(
     r"(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<>]{1,256})")
-_END = re.compile(r"<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z")
+# A token ends a message where another one begins behind it: thoughts may tell of tokens.
+_END = re.compile(
+    r"<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z|(?=\s*(?:<\|start\|>|\Z)))|(?=<\|start\|>\s*assistant)|\Z"
+)
 _CALL_END = re.compile(r"\s*(?:<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
 _NOBODY = ("user", "assistant", "self", "commentary", "all")
 _JSON = re.compile(r"\s*(?=\{)")
@@ -57,7 +60,7 @@ def _calls(cursor: Cursor, name: str, tools: Tools) -> Iterator[ToolCall]:
     elif _RFL.match(cursor.text, cursor.position):
         parameters = Parameters(tools, name)
         while parameter := cursor.take(_RFL):
-            parameters.add(parameter["name"], cursor.until(_RFL_END, "the end of a parameter"))
+            parameters.add(parameter["name"], own_value(cursor, _RFL_END, _RFL))
         yield parameters.call()
     else:
         cursor.take(_JSON)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.families.elements import Parameters
+from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.rawoutput.values import quoted
 
@@ -26,7 +26,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
             if parameter["cdata"]:
                 parameters.add_json(parameter["name"], quoted(cursor.until(_CDATA_END, "the end of a parameter")))
             else:
-                parameters.add(parameter["name"], cursor.until(_VALUE_END, "the end of a parameter"))
+                parameters.add(parameter["name"], own_value(cursor, _VALUE_END, _PARAMETER))
         cursor.expect(_CALL_END, "</function>")
         yield parameters.call()
 

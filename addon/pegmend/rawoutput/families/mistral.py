@@ -15,7 +15,7 @@ from pegmend.turn import ToolCall
 _MARKED = re.compile(
     r"\s*(?P<marker>\[TOOL_CALLS\])?\s*(?P<name>[\w.-]{1,256})(?:\[CALL_ID\](?P<id>\w{1,64}))?(?P<args>\[ARGS\])?\s*(?=\{)"
 )
-_BARE = re.compile(r"[ \t]*(?P<name>[\w.-]{1,256})[ \t]*(?=\{)")
+_BARE = re.compile(r"[ \t]*(?P<name>[\w.-]{1,256})(?:\[ARGS\])?[ \t]*(?=\{)")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -32,8 +32,7 @@ def _bare_calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 FAMILY = Family(
     "mistral",
-    r"""\[TOOL_CALLS\]\s*[\w.-]{1,256}(?:\[CALL_ID\]\w{1,64})?(?:\[ARGS\])?\s*\{
-    | (?<![\w.-])[\w.-]{1,256}(?:\[CALL_ID\]\w{1,64})?\[ARGS\]\s*\{""",
+    r"\[TOOL_CALLS\]\s*[\w.-]{1,256}(?:\[CALL_ID\]\w{1,64})?(?:\[ARGS\])?\s*\{",
     by_grammar(_calls),
 )
-BARE = Family("bare_names", r"(?:^)[ \t]*[\w.-]{1,256}[ \t]*\{", by_grammar(_bare_calls))
+BARE = Family("bare_names", r"^[ \t]*[\w.-]{1,256}(?:\[ARGS\])?[ \t]*\{", by_grammar(_bare_calls))

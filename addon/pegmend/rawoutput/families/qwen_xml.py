@@ -15,9 +15,10 @@ out the outer tags, `</function>`, and a `</parameter>` before the next paramete
 import re
 from collections.abc import Iterator
 
+from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Cut
 from pegmend.rawoutput.families.elements import Parameters, schema_of
-from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
 from pegmend.turn import ToolCall
 
 _FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>")
@@ -28,6 +29,10 @@ _VALUE_END = re.compile(
     r"</parameter>(?=\s*(?:<parameter=|</function>|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
     r"|\n(?=<parameter=(?P<next>[^<>\n]{1,256})>\n)"
 )
+# The very last value may lack its closing tag.
+_LAST_VALUE_END = re.compile(r"(?=\n?</function>\s*(?:</(?:seed:)?tool_call>\s*)?\Z)")
+# A value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
+_CALL_IN_VALUE = re.compile(r"<function=|</function>")
 _ANOTHER_CALL = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=")
 
 
@@ -51,9 +56,16 @@ def _value(cursor: Cursor, parameters: Parameters) -> str:
     for end in _VALUE_END.finditer(cursor.text, start):
         value = cursor.text[start : end.start()]
         if end["next"] is None or _is_next(end["next"], value, parameters):
-            cursor.position = end.end()
-            return value
-    raise Cut("the end of a parameter")
+            break
+    else:
+        last = _LAST_VALUE_END.search(cursor.text, start)
+        if last is None:
+            raise Cut("the end of a parameter")
+        end, value = last, cursor.text[start : last.start()]
+    if found := _CALL_IN_VALUE.search(value):
+        raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
+    cursor.position = end.end()
+    return value
 
 
 def _is_next(key: str, value: str, parameters: Parameters) -> bool:

@@ -47,7 +47,9 @@ def answer_of(raw: str) -> str:
 
 def opened_by(families: Sequence[Family]) -> Family:
     """Return the family of thoughts that may end, without a closing tag, where a section of `families` begins."""
-    call = re.compile("|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE)
+    call = re.compile(
+        "|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE | re.MULTILINE
+    )
     return Family("reasoning", _OPENING, partial(_opened, call), needs_tools=False)
 
 

@@ -1,6 +1,6 @@
 """A text that ends right behind the marker of a call, or amid the name: a call that was cut."""
 
-from pegmend.rawoutput.family import Broken, Family, Section, Tools
+from pegmend.rawoutput.family import Broken, Family, Piece, Section, Tools
 
 _OPENING = r"""
   (?: <(?:seed:|minimax:|ifm\|)?tool_calls?> | <\|tool_call> | <\|tool_calls?(?:_section)?_begin\|> | <\|tool_call_start\|>
@@ -11,7 +11,8 @@ _OPENING = r"""
 
 
 def _cut(text: str, start: int, tools: Tools) -> Section:
-    return Section(len(text), broken=Broken(start, len(text), is_cut=True, is_call=True))
+    fragment = Piece(start, len(text), ())
+    return Section(len(text), (fragment,), Broken(start, len(text), is_cut=True, is_call=True))
 
 
 FAMILY = Family("unfinished", _OPENING, _cut)
