@@ -44,12 +44,17 @@ class _Vocabulary:
     def add_text(self, selector: str, text: str, *, is_merged: bool) -> int:
         """Add a text and the control token that leads to it; returns its first piece."""
         pieces = self._cut(text, is_merged)
-        chain = [self.add(piece.replace(" ", "▁"), TokenType.NORMAL) for piece in pieces]
+        chain = [self._add_piece(piece) for piece in pieces]
         previous = self.add(selector, TokenType.CONTROL)
         for token in [*chain, self.end_of_turn]:
             self.successor[previous] = token
             previous = token
         return chain[0]
+
+    def _add_piece(self, piece: str) -> int:
+        if "▁" in piece:  # in a normal token it is a space
+            return self.add(piece, TokenType.USER_DEFINED)
+        return self.add(piece.replace(" ", "▁"), TokenType.NORMAL)
 
     def _cut(self, text: str, is_merged: bool) -> list[str]:
         """Cut a text into pieces that are new to the whole vocabulary."""
@@ -61,35 +66,49 @@ class _Vocabulary:
         while start < len(text):
             limit = next(end for end in ends if end > start)
             end = min(start + length, limit)
-            while text[start:end] in self.pieces and end < limit:
+            while self._is_known(text[start:end]) and end < limit:
                 end += 1
             piece = text[start:end]
-            while piece in self.pieces:  # nothing new up to the limit: it joins the piece before
+            while self._is_known(piece):  # nothing new up to the limit: it joins the piece before
                 piece = pieces.pop() + piece
             pieces.append(piece)
-            self.pieces.add(piece)
+            self.pieces.add(piece.replace(" ", "▁"))
             start = end
         return pieces
 
+    def _is_known(self, piece: str) -> bool:
+        return piece.replace(" ", "▁") in self.pieces
+
 
 def write_model(
-    path: Path, scripts: Mapping[str, Sequence[str] | Mapping[int, str]], default: str, merged: Collection[str] = ()
-) -> None:
+    path: Path,
+    scripts: Mapping[str, Sequence[str] | Mapping[int, str]],
+    default: str | None,
+    merged: Collection[str] = (),
+    prompts: Collection[str] = (),
+) -> dict[str, int]:
     """Write a model that knows `scripts`: the texts of each, by the number of tool results since the user spoke.
 
-    The script named `default` is said where the prompt asks for none. A piece ends where a call does, but for the
-    scripts in `merged`: there the end of a call can be one token with what follows it.
+    The script named `default` is said where the prompt asks for none. Without a default nothing is likelier than
+    anything else there, so that a request can pick a script by a bias on its first token; `prompts` are ends of prompts
+    that lead nowhere for certain. A piece ends where a call does, but for the scripts in `merged`: there the end of a
+    call can be one token with what follows it.
+
+    Returns the first token of each script.
     """
     vocabulary = _Vocabulary()
+    firsts: dict[str, int] = {}
     for name, texts in scripts.items():
         for step, text in texts.items() if isinstance(texts, Mapping) else enumerate(texts):
             first = vocabulary.add_text(f"<|say:{name}:{step}|>", text, is_merged=name in merged)
-            if name == default and step == 0:
-                default_piece = first
-    _write_gguf(path, vocabulary, default_piece)
+            firsts.setdefault(name, first)
+    for prompt in prompts:
+        vocabulary.add(prompt, TokenType.CONTROL)
+    _write_gguf(path, vocabulary, None if default is None else firsts[default])
+    return firsts
 
 
-def _write_gguf(path: Path, vocabulary: _Vocabulary, default_piece: int) -> None:
+def _write_gguf(path: Path, vocabulary: _Vocabulary, default_piece: int | None) -> None:
     count = len(vocabulary.tokens)
     width = (count + 31) // 32 * 32
     feed_forward = 32
@@ -118,7 +137,9 @@ def _write_gguf(path: Path, vocabulary: _Vocabulary, default_piece: int) -> None
     embedding[np.arange(count), np.arange(count)] = 1.0
     output = _zeros(count, width)
     for token in range(count):
-        output[vocabulary.successor.get(token, default_piece), token] = 1.0
+        successor = vocabulary.successor.get(token, default_piece)
+        if successor is not None:
+            output[successor, token] = 1.0
     writer.add_tensor("token_embd.weight", embedding)
     writer.add_tensor("output.weight", output)
     writer.add_tensor("output_norm.weight", np.ones(width, np.float32))

@@ -12,7 +12,7 @@ from collections.abc import Collection
 _MARKER = re.compile(
     r"""
       <\|python_tag\|>
-    | <tool_call | <function_call | <function= | <function\ name= | <invoke\ name= | <start_function_call>
+    | <tool_call | <function_call | <function= | <function\S{0,3}\s?name= | <invoke\ name= | <start_function_call>
     | \[TOOL_CALLS\] | \[ARGS\]
     | <\|tool[_▁] | <｜tool[_▁] | <\|?｜?\s?DSML | <\|START_ACTION\|> | <\|channel\|>commentary\ to= | to=functions\.
     | <\|tools_prefix\|> | <TOOLCALL> | \bfunctools\[ | <\|action_start\|> | <\|function_call\|>

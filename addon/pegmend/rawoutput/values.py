@@ -26,9 +26,10 @@ def typed(text: str, schema: Mapping[str, Any] | None, root: Mapping[str, Any] |
     stays the text that stands there, whatever it looks like. A text that does not convert exactly to a declared type
     is a string too. Without a schema, exact JSON that is no string is taken as such.
     """
-    kinds = _kinds(schema, root or {})
-    if kinds == {"string"}:
+    root = root or {}
+    if allows_only_text(schema, root):
         return quoted(text)
+    kinds = _kinds(schema, root)
     stripped = text.strip()
     for written in (stripped, _from_python(stripped)):
         kind = _kind_of_json(written)
@@ -40,6 +41,11 @@ def typed(text: str, schema: Mapping[str, Any] | None, root: Mapping[str, Any] |
 def allows(schema: Mapping[str, Any] | None, kind: str, root: Mapping[str, Any]) -> bool:
     """Whether a schema names this JSON type."""
     return kind in _kinds(schema, root)
+
+
+def allows_only_text(schema: Mapping[str, Any] | None, root: Mapping[str, Any]) -> bool:
+    """Whether a schema names strings and nothing else."""
+    return _kinds(schema, root) == {"string"}
 
 
 def member_schema(schema: Mapping[str, Any] | None, key: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -14,13 +14,13 @@ from pegmend.turn import ToolCall
 
 
 def _token(name: str) -> str:
-    return rf"<[｜|]tool[▁_]{name.replace('_', '[▁_]')}[｜|]>"
+    return rf"<[｜|]tool▁{name}[｜|]>"
 
 
-_SECTION = re.compile(rf"\s*{_token('calls_begin')}")
-_SECTION_END = re.compile(rf"\s*{_token('calls_end')}")
-_CALL = re.compile(rf"\s*{_token('call_begin')}\s*(?P<name>[^<>\n]{{0,256}}?)\s*{_token('sep')}")
-_CALL_END = re.compile(rf"\s*(?:```)?\s*(?:{_token('call_end')}|\Z)")
+_SECTION = re.compile(rf"\s*{_token('calls▁begin')}")
+_SECTION_END = re.compile(rf"\s*{_token('calls▁end')}")
+_CALL = re.compile(rf"\s*{_token('call▁begin')}\s*(?P<name>[^<>\n]{{0,256}}?)\s*{_token('sep')}")
+_CALL_END = re.compile(rf"\s*(?:```)?\s*(?:{_token('call▁end')}|\Z)")
 _FENCED_NAME = re.compile(r"\s*(?P<name>[^<>\n{}]{1,256}?)\s*\n```(?:json)?\s*(?=\{)")
 
 
@@ -36,4 +36,4 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_SECTION_END)
 
 
-FAMILY = Family("deepseek", rf"{_token('calls_begin')} | {_token('call_begin')}", by_grammar(_calls))
+FAMILY = Family("deepseek", rf"{_token('calls▁begin')} | {_token('call▁begin')}", by_grammar(_calls))

@@ -19,6 +19,13 @@ def schema_of(tools: Tools, name: str, key: str) -> Mapping[str, Any] | None:
     return schema if isinstance(schema, Mapping) else None
 
 
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A value that is written as bare text."""
+
+    text: str
+
+
 class Parameters:
     """The parameters of one call, as they are read."""
 
@@ -33,6 +40,13 @@ class Parameters:
     def add(self, key: str, text: str) -> None:
         """Take a parameter whose value is bare text, typed by the tool's schema."""
         self.add_json(key, typed(text, schema_of(self.tools, self.name, key), self.tools.get(self.name)))
+
+    def add_value(self, key: str, value: str | Bare) -> None:
+        """Take a parameter whose value is JSON or bare text."""
+        if isinstance(value, Bare):
+            self.add(key, value.text)
+        else:
+            self.add_json(key, value)
 
     def add_json(self, key: str, value: str) -> None:
         """Take a parameter whose value is JSON."""

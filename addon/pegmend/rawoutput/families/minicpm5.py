@@ -1,6 +1,6 @@
 """MiniCPM 5: `<function name="NAME"><param name="KEY">VALUE</param></function>`, one behind the other.
 
-A value may be a CDATA section.
+A value may be a CDATA section. The space before `name` is missing where the engine does not print it.
 """
 
 import re
@@ -11,12 +11,12 @@ from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.rawoutput.values import quoted
 
-_CALL = re.compile(r'\s*<function name="(?P<name>[^"<>\n]{1,256})">')
+_CALL = re.compile(r'\s*<function\s*name="(?P<name>[^"<>\n]{1,256})">')
 _CALL_END = re.compile(r"\s*</function>")
-_PARAMETER = re.compile(r'\s*<param name="(?P<name>[^"<>\n]{1,256})">(?P<cdata>\s*<!\[CDATA\[)?')
+_PARAMETER = re.compile(r'\s*<param\s*name="(?P<name>[^"<>\n]{1,256})">(?P<cdata>\s*<!\[CDATA\[)?')
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
-_VALUE_END = re.compile(r"</param>(?=\s*(?:<param name=|</function>|\Z))")
-_CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param name=|</function>|\Z))")
+_VALUE_END = re.compile(r"</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
+_CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -31,4 +31,4 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         yield parameters.call()
 
 
-FAMILY = Family("minicpm5", r'<function\ name="', by_grammar(_calls))
+FAMILY = Family("minicpm5", r'<function\s*name="', by_grammar(_calls))

@@ -16,7 +16,7 @@ from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Malformed
 from pegmend.rawoutput.families.elements import Parameters, schema_of
 from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
-from pegmend.rawoutput.values import allows, item_schema, json_object, member_schema, typed
+from pegmend.rawoutput.values import allows, allows_only_text, item_schema, json_object, member_schema, quoted, typed
 
 _MARK = r"\]<\]minimax\[>\["
 _OPEN = re.compile(rf"\s*{_MARK}<tool_call>")
@@ -49,6 +49,8 @@ def _value(cursor: Cursor, name: str, schema: Mapping[str, Any] | None, root: Ma
     if depth > _MAX_DEPTH:
         raise Malformed("a value nests too deep")
     closing = re.compile(rf"{_MARK}</{re.escape(name)}>")
+    if allows_only_text(schema, root):
+        return quoted(cursor.until(closing, f"</{name}>"))
     start = cursor.position
     cursor.skip_space()
     if _TAG.match(cursor.text, cursor.position):
