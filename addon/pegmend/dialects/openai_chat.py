@@ -1,6 +1,7 @@
 """OpenAI chat completions: what a request declares, its raw replay, and a turn written as a response."""
 
 import hashlib
+import re
 import secrets
 import string
 import time
@@ -14,9 +15,10 @@ import orjson
 from pegmend import errors, rawoutput
 from pegmend.errors import TurnError, Unparseable
 from pegmend.rawoutput import Tools
-from pegmend.turn import Turn
+from pegmend.turn import ToolCall, Turn
 
 _ID_ALPHABET = string.ascii_letters + string.digits
+_OWN_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _ID_LENGTH = 32
 """The engine's own call ids are 32 alphanumerics."""
 
@@ -236,22 +238,29 @@ def _message(completion: dict[str, Any], choice: int, turn: Turn) -> dict[str, A
         message["reasoning_content"] = turn.reasoning
     if turn.calls:
         message["content"] = turn.content or None
+        ids = call_ids(str(completion.get("id")), choice, turn.calls)
         message["tool_calls"] = [
-            {
-                "id": call_id(str(completion.get("id")), choice, index),
-                "type": "function",
-                "function": {"name": call.name, "arguments": call.arguments},
-            }
-            for index, call in enumerate(turn.calls)
+            {"id": one, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for one, call in zip(ids, turn.calls, strict=True)
         ]
     return message
 
 
-def call_id(completion_id: str, choice: int, index: int) -> str:
-    """Return the id of a call: 32 alphanumerics, always the same for the same place in the same completion.
+def call_ids(completion_id: str, choice: int, calls: Sequence[ToolCall], first: int = 0) -> list[str]:
+    """Return the ids of calls, the first of which has the index `first` in its choice.
 
-    The completion's id is random, so the calls' ids are unique, and reading a capture again gives the same response.
+    The model's own id is taken, as the engine takes it: templates of such families print it. Where there is none, or
+    one twice, the id is 32 alphanumerics, always the same for the same place in the same completion. The completion's
+    id is random, so the calls' ids are unique, and reading a capture again gives the same response.
     """
+    ids: list[str] = []
+    for index, call in enumerate(calls, first):
+        is_fit = _OWN_ID.fullmatch(call.id) and call.id not in ids
+        ids.append(call.id if is_fit else _generated_id(completion_id, choice, index))
+    return ids
+
+
+def _generated_id(completion_id: str, choice: int, index: int) -> str:
     number = int.from_bytes(hashlib.sha256(f"{completion_id}/{choice}/{index}".encode()).digest())
     digits = []
     for _ in range(_ID_LENGTH):

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from pegmend.continuation import Rest, SentCall, SentChoice
-from pegmend.dialects.openai_chat import call_id, error_object, finish_reason
+from pegmend.dialects.openai_chat import call_ids, error_object, finish_reason
 from pegmend.errors import TurnError
 from pegmend.sse import DONE, data_of_events, json_event
 
@@ -88,9 +88,10 @@ def _deltas(stream_id: str, choice: int, sent: SentChoice, rest: Rest) -> Iterat
         yield {"reasoning_content": rest.reasoning}
     if rest.arguments:
         yield {"tool_calls": [{"index": len(sent.calls) - 1, "function": {"arguments": rest.arguments}}]}
-    for index, call in enumerate(rest.calls, len(sent.calls)):
+    ids = call_ids(stream_id, choice, rest.calls, len(sent.calls))
+    for index, (one, call) in enumerate(zip(ids, rest.calls, strict=True), len(sent.calls)):
         function = {"name": call.name, "arguments": call.arguments}
-        identity = {"index": index, "id": call_id(stream_id, choice, index), "type": "function"}
+        identity = {"index": index, "id": one, "type": "function"}
         yield {"tool_calls": [{**identity, "function": function}]}
     if rest.content:
         yield {"content": rest.content}

@@ -101,9 +101,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Family:
-    """A format: `opening` is the source of a regular expression (verbose, multi-line) for the places where a section
-    begins: at one of the characters `<[{>]`, or at the start of a line.
+    """A format.
 
+    `opening` is the source of a regular expression (verbose, multi-line) for the places where a section begins: at one
+    of the characters `<[{>]`, or at the start of a line. `read` takes the text, the place and the tools.
     `ends_reasoning` says that models of the family leave their thoughts for a call without closing them first,
     `needs_tools` that a text is not looked at where no tool may be called.
     """

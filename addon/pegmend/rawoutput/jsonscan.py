@@ -27,8 +27,8 @@ MAX_DEPTH = 1000
 """Containers open at once. Deeper text is broken: JSON parsers of clients and engines give up near here as well."""
 
 OPENING = r"""\{ [ \t\r\n]*+ (?: ["}] | \Z) | \[ [ \t\r\n]*+ (?: \[ | \{ [ \t\r\n]*+ (?: ["}] | \Z))"""
-"""Where a value may begin (a verbose regular expression): a brace opens an object only before a key or its end, a bracket
-an array only before a container. Prose and code with braces and brackets cost nothing."""
+"""Where a value may begin (a verbose regular expression): a brace opens an object only before a key or its end, a
+bracket an array only before a container. Prose and code with braces and brackets cost nothing."""
 
 _CALL_KEYS = NAME_KEYS | ARGUMENT_KEYS
 _KEYS = _CALL_KEYS | LABEL_KEYS
@@ -107,7 +107,7 @@ Found = JsonContainer | BrokenObject
 
 
 class BrokenValue(ValueError):
-    """A value that does not parse beyond `position`; `is_cut` where it is only the end of the text that came too early."""
+    """A value that does not parse beyond `position`; `is_cut` where only the end of the text came too early."""
 
     def __init__(self, position: int, *, is_cut: bool) -> None:
         super().__init__(f"no JSON at character {position}")

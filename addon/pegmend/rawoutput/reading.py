@@ -11,9 +11,8 @@ from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Section, Th
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
-
 _FIRST = r"<\[{>\]"
-"""The characters that a section can begin with, other than at the start of a line: no other place is looked at twice."""
+"""The characters that a section can begin with, but for the start of a line: no other place is looked at twice."""
 
 
 def _openings(families: Sequence[tuple[int, Family]]) -> re.Pattern[str]:

@@ -1,8 +1,12 @@
 """DeepSeek V3, R1, V3.1, Cogito: calls between tokens with full-width bars.
 
-V3 and R1: `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME`, the JSON in a fence on lines of its own,
-`<｜tool▁call▁end｜>`, further calls, `<｜tool▁calls▁end｜>`. V3.1: `NAME<｜tool▁sep｜>{json}` between the same tokens. Some
-quants spell the tokens with plain bars.
+    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME                   V3, R1
+    ```json
+    {json}
+    ```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+    <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>NAME<｜tool▁sep｜>{json}<｜tool▁call▁end｜>     V3.1
+
+Further calls stand before the end of the section. Some quants spell the tokens with plain bars.
 """
 
 import re

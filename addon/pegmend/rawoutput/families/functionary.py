@@ -2,8 +2,8 @@
 
 v3.1: `<function=NAME>{json}</function>`, one behind the other.
 
-v3.2: `>>>NAME`, a line break and the JSON, one behind the other; `>>>all` and a line break begin an answer in words. The
-first `>>>` stands in the prompt.
+v3.2: `>>>NAME`, a line break and the JSON, one behind the other; `>>>all` and a line break begin an answer in words.
+The first `>>>` stands in the prompt.
 """
 
 import re

@@ -3,8 +3,8 @@
     <|tool_call>call:NAME{key:<|"|>text<|"|>,n:3,o:{a:[1]}}<tool_call|>
     <start_function_call>call:NAME{key:<escape>text<escape>,n:3}<end_function_call>
 
-Keys are bare, strings stand between a token and the same token again, with nothing escaped in them. A bare word that is no
-number and no literal is a string.
+Keys are bare, strings stand between a token and the same token again, with nothing escaped in them. A bare word that is
+no number and no literal is a string.
 """
 
 import re

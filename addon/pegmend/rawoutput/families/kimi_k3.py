@@ -1,8 +1,9 @@
 """Kimi K3: elements whose tags are made of control tokens.
 
     <|open|>response<|sep|>WORDS<|close|>response<|sep|><|open|>tools<|sep|>
-    <|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="KEY" type="number"<|sep|>VALUE<|close|>argument<|sep|>
-    <|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|>
+    <|open|>call tool="NAME" index="1"<|sep|>
+    <|open|>argument key="KEY" type="number"<|sep|>VALUE<|close|>argument<|sep|><|close|>call<|sep|>
+    <|close|>tools<|sep|><|close|>message<|sep|>
 
 without the line breaks. A value of type "string" is text, any other JSON.
 """
