@@ -10,6 +10,8 @@ _NOTHING = r"""
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
   | (?<=</think>)<answer> | (?<=</think>\n)<answer> | \A\s*<answer> | </answer>\s*\Z
+  | <\|plamo:begin_tool_requests:plamo\|>\s*<\|plamo:end_tool_requests:plamo\|>
+  | \A<\|CHATBOT_TOKEN\|> | <\|END_OF_TURN_TOKEN\|>\s*\Z
   | (?:<turn\|> | </s>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)

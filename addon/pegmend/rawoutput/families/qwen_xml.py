@@ -32,7 +32,9 @@ _VALUE_END = re.compile(
 # The very last value may lack its closing tag.
 _LAST_VALUE_END = re.compile(r"(?=\n?</function>\s*(?:</(?:seed:)?tool_call>\s*)?\Z)")
 # A value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
-_CALL_IN_VALUE = re.compile(r"<function=|</function>")
+_CALL_IN_VALUE = re.compile(
+    r"</function>\s*(?:</?(?:seed:)?tool_call>|<function=|\Z)|<(?:seed:)?tool_call>\s*<function="
+)
 _ANOTHER_CALL = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=")
 
 
