@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ _MARKER = re.compile(
     r"<\||\|>|｜>|</?(?:\w+:)?(?:tool_call|function|parameter|param|arg_|invoke)|\[/?[A-Z_]{4,}\]|\[<\]minimax"
 )
 
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 NAMED = named_corpus()
 FIXTURES = load_fixtures()
 
@@ -61,6 +63,14 @@ def result_of(fixture: Fixture) -> ParseResult:
     return ParseResult(turn.content or None, turn.reasoning or None, calls)
 
 
+def print_and_compare(table: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Print a table, and assert that it stands in the documentation."""
+    text = "\n".join(table)
+    with capsys.disabled():
+        print(f"\n{text}")
+    assert text in PAGE.read_text(encoding="utf-8"), f"{PAGE} has other figures"
+
+
 if NAMED:  # there is nothing to collect where PEGMEND_CORPUS names no file
 
     @pytest.mark.parametrize("case", NAMED, ids=lambda case: case.id)
@@ -69,15 +79,15 @@ if NAMED:  # there is nothing to collect where PEGMEND_CORPUS names no file
 
     def test_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
         gate = Counter(case.family for case in NAMED if case.is_gate)
-        right = Counter(case.family for case in NAMED if outcome_of(case) == "right")
-        gate_right = Counter(case.family for case in NAMED if case.is_gate and outcome_of(case) == "right")
-        with capsys.disabled():
-            print(f"\n{'family':24}{'several engines agree':>24}{'all cases':>16}")
-            for family, total in sorted(Counter(case.family for case in NAMED).items()):
-                print(f"{family:24}{gate_right[family]:>16} / {gate[family]:<5}{right[family]:>8} / {total}")
-            print(f"{'all':24}{gate_right.total():>16} / {gate.total():<5}{right.total():>8} / {len(NAMED)}")
-        undecided = {case.id for case in NAMED if outcome_of(case) != "right" and not decided(case.id)}
-        assert not undecided
+        right = [case for case in NAMED if outcome_of(case) == "right"]
+        all_right = Counter(case.family for case in right)
+        gate_right = Counter(case.family for case in right if case.is_gate)
+        rows = [
+            f"| {family} | {gate_right[family]} / {gate[family]} | {all_right[family]} / {total} |"
+            for family, total in sorted(Counter(case.family for case in NAMED).items())
+        ]
+        rows.append(f"| all | {gate_right.total()} / {gate.total()} | {len(right)} / {len(NAMED)} |")
+        print_and_compare(["| Family | Agreed | All |", "| --- | --- | --- |", *rows], capsys)
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.id)
@@ -90,6 +100,14 @@ def test_canitoolcall_is_read_right(fixture: Fixture) -> None:
     elif fixture.expected_error is None or result.exception is None:
         # Where no call is right, a documented error always is: it delivers none, and it holds the whole text.
         assert_conforms(fixture, result, soft=True)
+
+
+def test_the_figures_of_canitoolcall(capsys: pytest.CaptureFixture[str]) -> None:
+    total = Counter(fixture.family for fixture in FIXTURES)
+    right = Counter(fixture.family for fixture in FIXTURES if not decided(fixture.id))
+    rows = [f"| {family} | {right[family]} / {total[family]} |" for family in sorted(total)]
+    rows.append(f"| all | {right.total()} / {total.total()} |")
+    print_and_compare(["| Family | Right |", "| --- | --- |", *rows], capsys)
 
 
 def test_every_decision_has_a_reason_of_its_own() -> None:

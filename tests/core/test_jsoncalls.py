@@ -182,7 +182,7 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         ('<|open|>tools<|sep|><|open|>call tool="read" index="1"<|sep|>{', Unparseable),
         ('<|plamo:begin_tool_name|>read{"path": 1}', Unparseable),
         ('read(path="{a}")', Unparseable),
-        ('Action: read\nAction Input: {"path": "a"}', Unparseable),
+        ("Action: read", Unparseable),
         ('{"read": {"path": "a"}}; {"time": {}}', Unparseable),
         (f"{A}\ntime()", Unparseable),
         (f'{A}; read({{"path": "b"}})', Unparseable),

@@ -20,7 +20,7 @@ _HEADER = re.compile(
     r"\s*(?:<\|start\|>)?\s*(?:assistant)?(?P<before>[^<>]{0,300})"
     r"(?:<\|channel\|>\s*(?P<channel>\w{1,40})(?P<after>[^<>]{0,300}))?"
     r"(?:<\|channel\|>\s*(?P<second>\w{1,40})[^<>]{0,300})?"
-    r"(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>"
+    r"(?:<\|constrain\|>\s*(?P<notation>\w{0,40})[^<>]{0,80})?<\|message\|>"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<>]{1,256})")
 # A token ends a message where another one begins behind it: thoughts may tell of tokens.
@@ -46,18 +46,18 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         name = name.removeprefix("functions.")
         if name not in tools:
             raise undeclared(name, tools)
-        yield from _calls(cursor, name, tools)
+        yield from _calls(cursor, name, tools, is_xml=header["notation"] == "xml")
         cursor.expect(_CALL_END, "the end of the message")
         return
     text = cursor.until(_END, "the end of the message")
     yield Thought(text) if channel == "analysis" or name == "self" else Words(text)
 
 
-def _calls(cursor: Cursor, name: str, tools: Tools) -> Iterator[ToolCall]:
+def _calls(cursor: Cursor, name: str, tools: Tools, *, is_xml: bool) -> Iterator[ToolCall]:
     if cursor.take(_ATEM):
         yield from _INVOKE.calls(cursor, tools)
         cursor.expect(_ATEM_END, "</atem:function_calls>")
-    elif _RFL.match(cursor.text, cursor.position):
+    elif is_xml:
         parameters = Parameters(tools, name)
         while parameter := cursor.take(_RFL):
             parameters.add(parameter["name"], own_value(cursor, _RFL_END, _RFL))
