@@ -187,6 +187,7 @@ DECISIONS = (
                 "vllm-lfm2_tool_parser-c5c1da82",
                 "vllm-lfm2_tool_parser-d705f51e",
                 "vllm-longcat_tool_parser-6c7072d9",
+                "vllm-longcat_tool_parser-78de76b8",
                 "vllm-minimax_m3-2b5e5721",
                 "vllm-minimax_m3-650e427b",
                 "vllm-minimax_m3-720b56d4",

@@ -6,26 +6,23 @@ Such a text must not go out as a plain answer, for then a call would be lost in 
 import re
 from collections.abc import Collection
 
-# Opening markers of tool calls, by family: Llama's code calls; Hermes, Qwen3-Coder and GLM; Hunyuan, Apriel, MiniMax;
-# Functionary; Mistral; Granite, Kimi, Solar and Gemma; DeepSeek (both bars); Cohere; gpt-oss; LFM2; Apertus; Nemotron;
-# FireFunction and Phi; InternLM; and elements that carry the call themselves.
+# What stands for a call in some family, and for nothing else. People write about tags, but a call may be lost here.
 _MARKER = re.compile(
     r"""
-      <\|python_tag\|>
-    | <tool_call | <function_call | <function= | <function\S{0,3}\s?name= | <invoke\ name= | <start_function_call>
-    | \[TOOL_CALLS\] | \[ARGS\]
-    | <\|tool[_▁] | <｜tool[_▁] | <\|?｜?\s?DSML | <\|START_ACTION\|> | <\|channel\|>commentary\ to= | to=functions\.
-    | <\|tools_prefix\|> | <TOOLCALL> | \bfunctools\[ | <\|action_start\|> | <\|function_call\|>
-    | <(?:minimax|seed|atem|longcat|steptml|dots|ifm)[:|_]\w*(?:tool_call|function_call|invoke)
-    | \]<\]minimax\[>\[<tool_call
+      <(?:\w+[:_|])?(?:tool_calls?|function_calls?)> | <TOOLCALL> | <function=[^<>\n]{1,256}>
+    | <function\S{0,3}\s?name= | <(?:\w+:)?invoke\ name= | <start_function_call>
+    | \[TOOL_CALLS\] | \[ARGS\] | to=functions\. | \]<\]minimax\[>\[
+    | <\|python_tag\|> | <[|｜]tool[_▁] | <\|?｜?\s?DSML | <\|START_ACTION\|> | <\|channel\|>commentary\ to=
+    | <\|tools_prefix\|> | <\|action_start\|> | <\|function_call\|>
     """,
     re.VERBOSE,
 )
-
-
+# The beginning of one, which may be a mere word as well.
+_BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_call|function)|\bfunctools\[")
+_CLOSING_TAG = re.compile(
+    r"</(?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)>"
+)
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
-
-
 _BRACE = re.compile(r"[{}]")
 # A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
 _OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
@@ -34,16 +31,19 @@ _OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arg
 def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
     """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
 
-    A marker; a declared tool's name beside a special token of whatever kind, before an object on a line of its own, as
-    the key of an object, or as the whole text in the manner of Python. Beside calls less is enough: the name before a
-    parenthesis, or with braces anywhere in the text.
+    A marker, or its beginning with a declared tool's name behind it; such a name beside a special token of whatever
+    kind, before an object on a line of its own, as the key of an object, or as the whole text in the manner of Python.
+    Beside calls less is enough: a closing tag, the name before a parenthesis, or with braces anywhere in the text.
     """
     names = "|".join(map(re.escape, filter(None, tools)))
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
-    marker = _MARKER.search(text)
-    # People write about tags; control tokens are written for calls only.
-    if marker and (beside_calls or marker.group().startswith("<|") or named.search(text, marker.end())):
+    if marker := _MARKER.search(text):
         return marker.group()
+    begun = _BEGUN_MARKER.search(text)
+    if begun and (beside_calls or named.search(text, begun.end())):
+        return begun.group()
+    if beside_calls and (left_over := _CLOSING_TAG.search(text)):
+        return left_over.group()
     if notation := _other_notation(text, tools):
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
