@@ -3,10 +3,11 @@
     streams    latency of the first byte and of each chunk, and the whole turn, at 1, 16 and 64 streams
     recovery   from the engine's failure to the last recovered byte, by the log and by a second run
     bodies     request bodies: MB/s, beside bytes.decode and orjson.loads
-    reading    raw output: seconds for 10 MB of hostile text, MB/s for calls
+    reading    raw output: seconds for 10 MB of hostile text, MB/s for calls and for plain answers
+    families   raw output: MB/s for calls in each format, with small and with large arguments
     soak       memory of the proxy over many streamed turns, a third of which fail (not part of a plain run)
 
-usage: python scripts/bench.py [streams] [recovery] [bodies] [reading] [soak [TURNS]]
+usage: python scripts/bench.py [streams] [recovery] [bodies] [reading] [families] [soak [TURNS]]
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tests.engine import Engine, write_model  # noqa: E402
 from tests.engine.proxy import Proxy, mitmdump  # noqa: E402
 from tests.engine.scripts import SCRIPTS  # noqa: E402
 from tests.engine.server import free_port  # noqa: E402
+from tests.families import SAMPLE, TOOLS, WRITERS, Call  # noqa: E402
 
 from pegmend.errors import TurnError  # noqa: E402
 from pegmend.rawoutput import read  # noqa: E402
@@ -199,7 +201,21 @@ def _best(work: Callable[[], object], rounds: int) -> float:
     return statistics.median(times)
 
 
-HOSTILE = ("{", "[", '{"', '{"a":', '{"a":{', '{"name":"read","parameters":{', '[{"name":"x"},', '"', "{x: ", "```")
+HOSTILE = (
+    *("{", "[", '{"', '{"a":', '{"a":{', '{"name":"read","parameters":{', '[{"name":"x"},', '"', "{x: ", "```"),
+    *(
+        "<",
+        "<tool_call>",
+        "<think>",
+        "</think>",
+        "<|channel|>",
+        "[read(",
+        "<function=read>",
+        ">>>read\n",
+        " \n",
+        "read\n",
+    ),
+)
 
 
 def bench_reading() -> None:
@@ -208,16 +224,31 @@ def bench_reading() -> None:
     call = '{"name": "read", "parameters": {"path": "some/file.txt", "lines": [1, 2, 3]}}'
     calls = "; ".join([call] * 20_000)
     print(f"calls                             {len(calls) / 1e6 / _seconds(calls):8.1f} MB/s")
+    answer = "The quick brown fox (it is one) jumps over a[1] < 3; {set} of things, e.g. “these”.\n" * 20_000
+    print(f"a plain answer                    {len(answer) / 1e6 / _seconds(answer):8.1f} MB/s")
     for piece in HOSTILE:
         text = (call + piece * (10_000_000 // len(piece)))[:10_000_000]
-        print(f"10 MB of {piece:25}{_seconds(text):8.1f} s", flush=True)
+        print(f"10 MB of {piece!r:25}{_seconds(text):8.1f} s", flush=True)
 
 
 def _seconds(text: str) -> float:
     started = time.perf_counter()
     with contextlib.suppress(TurnError):
-        read(text, {"read"})
+        read(text, {"read": {}})
     return time.perf_counter() - started
+
+
+def bench_families() -> None:
+    """Print how fast the calls of each format are read: many small ones, and one with a large argument."""
+    large = Call("read_file", {"path": "def f(x):\n    return x[0] < 3 and {}  # it's\n" * 2_500})
+    print(f"\n{'format':22}{'small calls':>14}{'a large one':>14}   MB/s")
+    for name, writer in WRITERS.items():
+        calls = [call for call in SAMPLE if writer.can_write([call]) and writer.can_tell([call])] * 400
+        speeds = []
+        for text in (writer.write(calls), writer.write([large])):
+            seconds = _best(lambda: read(text, TOOLS), 3)  # noqa: B023
+            speeds.append(len(text) / 1e6 / seconds)
+        print(f"{name:22}" + "".join(f"{speed:14.1f}" for speed in speeds), flush=True)
 
 
 def bench_soak(folder: Path, turns: int) -> None:
@@ -262,9 +293,11 @@ def main(arguments: Sequence[str]) -> int:
             "recovery": lambda: bench_recovery(folder),
             "bodies": bench_bodies,
             "reading": bench_reading,
+            "families": bench_families,
             "soak": lambda: bench_soak(folder, turns),
         }
-        for part in [part for part in parts if part in arguments] or ["streams", "recovery", "bodies", "reading"]:
+        named = [part for part in parts if part in arguments]
+        for part in named or [part for part in parts if part != "soak"]:
             parts[part]()
     return 0
 

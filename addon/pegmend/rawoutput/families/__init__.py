@@ -28,9 +28,10 @@ from pegmend.rawoutput.families import (
 )
 from pegmend.rawoutput.family import Family
 
-_CALLS: tuple[Family, ...] = (
-    functionary.V31,
-    qwen_xml.FAMILY,
+# These have markers of their own. Few of them can begin at the same place: a comment says why one comes first.
+_MARKED: tuple[Family, ...] = (
+    functionary.V31,  # `<function=NAME>` opens this one and the next; a brace behind it tells JSON from elements
+    qwen_xml.FAMILY,  # `<tool_call>` opens this one, the next and JSON; what stands behind it tells them apart
     arg_keys.FAMILY,
     dsml.FAMILY,
     invoke.STEP,
@@ -53,12 +54,17 @@ _CALLS: tuple[Family, ...] = (
     messages.FAMILY,
     pythonic.MARKED,
     pythonic.BUILTIN,
-    unfinished.FAMILY,
+    unfinished.FAMILY,  # the markers of all the others, where the text ends right behind them
+)
+# These are known by their shape alone, so that any marker counts more; JSON is what all else is made of.
+_SHAPED: tuple[Family, ...] = (
     functionary.V32,
     react.FAMILY,
     mistral.BARE,
     pythonic.BARE,
     json_calls.FAMILY,
 )
+_CALLS = (*_MARKED, *_SHAPED)
 
+# Thoughts come first: what stands in them is no call, and their tags are no other family's.
 FAMILIES: tuple[Family, ...] = (empty.FAMILY, reasoning.opened_by(_CALLS), reasoning.CLOSED, *_CALLS)
