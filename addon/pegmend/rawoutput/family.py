@@ -9,6 +9,7 @@ Most families are a grammar: a generator that moves a Cursor and yields each cal
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from pegmend.errors import TurnError, Undeclared, Unparseable
@@ -99,27 +100,31 @@ class Section:
     closes_reasoning: bool = False
 
 
+Reader = Callable[[int], Section]
+"""Reads the section that begins at a place of one text. The places only ever grow."""
+
+
 @dataclass(frozen=True)
 class Family:
     """A format.
 
     `opening` is the source of a regular expression (verbose, multi-line) for the places where a section begins: at one
-    of the characters `<[{>]`, or at the start of a line. `read` takes the text, the place and the tools.
+    of the characters `<[{>]`, or at the start of a line. `reader` is called once for a text.
     `ends_reasoning` says that models of the family leave their thoughts for a call without closing them first,
     `needs_tools` that a text is not looked at where no tool may be called.
     """
 
     name: str
     opening: str
-    read: Callable[[str, int, Tools], Section] = field(repr=False)
+    reader: Callable[[str, Tools], Reader] = field(repr=False)
     ends_reasoning: bool = False
     needs_tools: bool = True
 
 
-def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str, int, Tools], Section]:
-    """Return the `read` of a family whose sections a grammar describes; it has to find something in them or fail."""
+def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str, Tools], Reader]:
+    """Return the `reader` of a family whose sections a grammar describes; it has to find something in them or fail."""
 
-    def read(text: str, start: int, tools: Tools) -> Section:
+    def read(text: str, tools: Tools, start: int) -> Section:
         cursor = Cursor(text, start)
         items: list[Item] = []
         broken = None
@@ -140,4 +145,4 @@ def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str
             raise Problem(Unparseable, f"What begins at character {start} like a tool call holds none.")
         return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),), broken)
 
-    return read
+    return lambda text, tools: partial(read, text, tools)

@@ -7,7 +7,7 @@ from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
 from pegmend.rawoutput.families import FAMILIES
 from pegmend.rawoutput.families.reasoning import find_tag
-from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Section, Thought, Tools, undeclared
+from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Reader, Section, Thought, Tools, undeclared
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
@@ -47,11 +47,14 @@ def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
 def _sections(text: str, tools: Tools) -> Iterator[Section]:
     """Yield what the families read, in order. Raises Problem."""
     pattern = _OPENING if tools else _OPENING_WITHOUT_TOOLS
+    readers: dict[str, Reader] = {}
     position = 0
     while opening := pattern.search(text, position):
-        assert opening.lastgroup is not None
-        family = FAMILIES[int(opening.lastgroup.removeprefix("family_"))]
-        section = family.read(text, opening.start(), tools)
+        group = opening.lastgroup
+        assert group is not None
+        if group not in readers:
+            readers[group] = FAMILIES[int(group.removeprefix("family_"))].reader(text, tools)
+        section = readers[group](opening.start())
         yield section
         position = max(section.end, opening.start() + 1)
 

@@ -2,7 +2,7 @@
 
 import re
 
-from pegmend.rawoutput.family import Family, Piece, Section, Tools
+from pegmend.rawoutput.family import Family, Piece, Reader, Section, Tools
 
 _NOTHING = r"""
     <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
@@ -17,10 +17,13 @@ _NOTHING = r"""
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)
 
 
-def _nothing(text: str, start: int, tools: Tools) -> Section:
-    found = _PATTERN.match(text, start)
-    assert found is not None
-    return Section(found.end(), (Piece(start, found.end(), ()),))
+def _reader(text: str, tools: Tools) -> Reader:
+    def read(start: int) -> Section:
+        found = _PATTERN.match(text, start)
+        assert found is not None
+        return Section(found.end(), (Piece(start, found.end(), ()),))
+
+    return read
 
 
-FAMILY = Family("empty", _NOTHING, _nothing, needs_tools=False)
+FAMILY = Family("empty", _NOTHING, _reader, needs_tools=False)

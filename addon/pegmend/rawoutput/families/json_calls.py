@@ -14,7 +14,7 @@ import orjson
 
 from pegmend.errors import Ambiguous, Unparseable
 from pegmend.rawoutput.cursor import Cursor, Malformed
-from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Section, Tools, undeclared
+from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Reader, Section, Tools, undeclared
 from pegmend.rawoutput.jsonscan import (
     ARGUMENT_KEYS,
     LABEL_KEYS,
@@ -36,11 +36,11 @@ _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
 
 
-def _section(text: str, start: int, tools: Tools) -> Section:
-    return _Reader(text, tools).section(start)
+def _reader(text: str, tools: Tools) -> Reader:
+    return _Objects(text, tools).section
 
 
-FAMILY = Family("json", OPENING, _section)
+FAMILY = Family("json", OPENING, _reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class _Shape:
     arguments: Member | None
 
 
-class _Reader:
-    """The reading of one outermost value."""
+class _Objects:
+    """The JSON values of one text."""
 
     def __init__(self, text: str, tools: Tools) -> None:
         self.text = text

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from functools import partial
 
-from pegmend.rawoutput.family import Family, Piece, Section, Thought, Tools
+from pegmend.rawoutput.family import Family, Piece, Reader, Section, Thought, Tools
 
 # Opening tag -> closing tag, and the models that write them.
 _TAGS = {
@@ -28,6 +27,8 @@ _OPENING = "|".join(_TAGS)
 _CLOSING = re.compile("|".join(_CLOSINGS), re.VERBOSE)
 _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS]), re.IGNORECASE | re.VERBOSE)
 
+_WORD = re.compile(r"\S")
+
 
 def find_tag(text: str) -> str | None:
     """Return the first opening or closing tag in `text`."""
@@ -50,29 +51,44 @@ def opened_by(families: Sequence[Family]) -> Family:
     call = re.compile(
         "|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE | re.MULTILINE
     )
-    return Family("reasoning", _OPENING, partial(_opened, call), needs_tools=False)
+    return Family("reasoning", _OPENING, lambda text, tools: _Thoughts(text, call).section, needs_tools=False)
 
 
-def _opened(call: re.Pattern[str], text: str, start: int, tools: Tools) -> Section:
-    """Read from an opening tag. Amid prose one that is never closed is just text; at the head all is thought."""
-    opening, closing = next(pair for pair in _PAIRS if pair[0].match(text, start))
-    tag = opening.match(text, start)
-    assert tag is not None
-    end = closing.search(text, tag.end())
-    if end is not None:
-        return Section(end.end(), (Piece(start, end.end(), (Thought(text[tag.end() : end.start()]),)),))
-    if text[:start].strip():
-        return Section(tag.end())
-    begun = call.search(text, tag.end())
-    stop = begun.start() if begun else len(text)
-    return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
+class _Thoughts:
+    """The thoughts of one text that begin with a tag."""
+
+    def __init__(self, text: str, call: re.Pattern[str]) -> None:
+        self.text = text
+        self.call = call
+        self.unclosed: set[re.Pattern[str]] = set()
+
+    def section(self, start: int) -> Section:
+        """Read from an opening tag. Amid prose one that is never closed is just text; at the head all is thought."""
+        text = self.text
+        opening, closing = next(pair for pair in _PAIRS if pair[0].match(text, start))
+        tag = opening.match(text, start)
+        assert tag is not None
+        # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
+        end = None if closing in self.unclosed else closing.search(text, tag.end())
+        if end is not None:
+            return Section(end.end(), (Piece(start, end.end(), (Thought(text[tag.end() : end.start()]),)),))
+        self.unclosed.add(closing)
+        if _WORD.search(text, 0, start):
+            return Section(tag.end())
+        begun = self.call.search(text, tag.end())
+        stop = begun.start() if begun else len(text)
+        return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
 
 
-def _closed(text: str, start: int, tools: Tools) -> Section:
-    """Read a closing tag without an opening one, which stands in the prompt then."""
-    tag = _CLOSING.match(text, start)
-    assert tag is not None
-    return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
+def _closed(text: str, tools: Tools) -> Reader:
+    """Read closing tags without an opening one, which stands in the prompt then."""
+
+    def read(start: int) -> Section:
+        tag = _CLOSING.match(text, start)
+        assert tag is not None
+        return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
+
+    return read
 
 
 CLOSED = Family("end_of_reasoning", "|".join(_CLOSINGS), _closed, needs_tools=False)

@@ -1,6 +1,6 @@
 """A text that ends right behind the marker of a call, or amid the name: a call that was cut."""
 
-from pegmend.rawoutput.family import Broken, Family, Piece, Section, Tools
+from pegmend.rawoutput.family import Broken, Family, Piece, Reader, Section, Tools
 
 _OPENING = r"""
   (?: <(?:seed:|minimax:|ifm\|)?tool_calls?> | <\|tool_call> | <\|tool_calls?(?:_section)?_begin\|>
@@ -10,9 +10,12 @@ _OPENING = r"""
 """
 
 
-def _cut(text: str, start: int, tools: Tools) -> Section:
-    fragment = Piece(start, len(text), ())
-    return Section(len(text), (fragment,), Broken(start, len(text), is_cut=True, is_call=True))
+def _reader(text: str, tools: Tools) -> Reader:
+    def read(start: int) -> Section:
+        fragment = Piece(start, len(text), ())
+        return Section(len(text), (fragment,), Broken(start, len(text), is_cut=True, is_call=True))
+
+    return read
 
 
-FAMILY = Family("unfinished", _OPENING, _cut)
+FAMILY = Family("unfinished", _OPENING, _reader)
