@@ -53,27 +53,32 @@ def _call(cursor: Cursor, parameters: Parameters) -> ToolCall:
 
 
 def _value(cursor: Cursor, parameters: Parameters) -> str:
-    """Go over a value and its end: the closing tag, or the line of the next parameter."""
+    """Go over a value and its end, and return it."""
     start = cursor.position
-    for end in _VALUE_END.finditer(cursor.text, start):
-        value = cursor.text[start : end.start()]
-        if end["next"] is None or _is_next(end["next"], value, parameters):
-            break
-    else:
-        last = _LAST_VALUE_END.search(cursor.text, start)
-        if last is None:
-            raise Cut("the end of a parameter")
-        end, value = last, cursor.text[start : last.start()]
+    end = _value_end(cursor, parameters)
+    value = cursor.text[start : end.start()]
     if found := _CALL_IN_VALUE.search(value):
         raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
     cursor.position = end.end()
     return value
 
 
-def _is_next(key: str, value: str, parameters: Parameters) -> bool:
+def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
+    """Return where a value ends: its closing tag, or the line of the next parameter."""
+    for end in _VALUE_END.finditer(cursor.text, cursor.position):
+        if end["next"] is None or _is_next(end, cursor, parameters):
+            return end
+    last = _LAST_VALUE_END.search(cursor.text, cursor.position)
+    if last is None:
+        raise Cut("the end of a parameter")
+    return last
+
+
+def _is_next(line: re.Match[str], cursor: Cursor, parameters: Parameters) -> bool:
     """Whether a line that begins a parameter is one, and not part of a value that tells of calls."""
+    key = line["next"]
     is_declared = schema_of(parameters.tools, parameters.name, key) is not None
-    return is_declared and key not in parameters and "<function=" not in value
+    return is_declared and key not in parameters and cursor.text.find("<function=", cursor.position, line.start()) < 0
 
 
 FAMILY = Family(
