@@ -50,7 +50,8 @@ class Problem(Exception):
 def undeclared(name: str, tools: Tools) -> Problem:
     """Return the error for a call to a tool that may not be called."""
     allowed = ", ".join(sorted(tools)[:20])
-    return Problem(Undeclared, f"The model called {name!r}, which the request does not allow it to call ({allowed}).")
+    message = f"The model called {name!r}, which the request does not allow it to call (allowed: {allowed})."
+    return Problem(Undeclared, message)
 
 
 @dataclass(frozen=True, slots=True)
