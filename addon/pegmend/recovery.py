@@ -8,7 +8,7 @@ import time
 import orjson
 from mitmproxy import ctx, http
 
-from pegmend import sse
+from pegmend import bare, sse
 from pegmend.adaptation import ADAPTATIONS, Adaptation, adapted
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
 from pegmend.dialects.openai_stream import NotAStream, SentStream
@@ -33,7 +33,7 @@ from pegmend.record import (
     set_response,
 )
 from pegmend.repair import FailedTurn, Repair, Replay, recover
-from pegmend.replay import ReplayFailed
+from pegmend.replay import Answer, ReplayFailed
 from pegmend.resend import send_again
 from pegmend.templates import refusal_in
 
@@ -207,15 +207,32 @@ def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
 
     async def ask() -> bytes:
         answer = await send_again(flow, request.raw_replay())
-        if answer.status != 200:
-            beginning = answer.body[:200].decode("utf-8", "replace")
-            raise ReplayFailed(f"the engine answered with status {answer.status}: {beginning}")
-        record["replay_body"] = answer.body
-        return answer.body
+        if find_failure(answer.status, answer.body) and request.choice_count == 1:
+            body = await _without_parser(flow, request)
+        else:
+            body = _body_of(answer)
+        record["replay_body"] = body
+        return body
 
     if not flow.live:
         return recorded_replay(flow)
     return ask if ctx.options.pegmend_replay else None
+
+
+async def _without_parser(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
+    """Return the raw completion from the endpoints that parse nothing. Raises ReplayFailed where they are missing."""
+    rendering = await send_again(flow, orjson.dumps(request.body), bare.url_of(flow.request.url, "apply-template"))
+    prompt = bare.prompt_in(_body_of(rendering))
+    body = bare.completion_request(request.body, prompt)
+    completion = await send_again(flow, body, bare.url_of(flow.request.url, "completion"))
+    return bare.as_chat_completion(request, prompt, _body_of(completion))
+
+
+def _body_of(answer: Answer) -> bytes:
+    if answer.status != 200:
+        beginning = answer.body[:200].decode("utf-8", "replace")
+        raise ReplayFailed(f"the engine answered with status {answer.status}: {beginning}")
+    return answer.body
 
 
 def _visible(header: str) -> bytes:

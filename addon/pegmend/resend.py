@@ -6,10 +6,13 @@ from mitmproxy.connection import ConnectionState
 from pegmend.replay import Answer, ReplayRequest, exchange, replay_headers
 
 
-async def send_again(flow: http.HTTPFlow, body: bytes) -> Answer:
-    """Return the engine's answer. Raises ReplayFailed where there is none in time, or the client goes away."""
+async def send_again(flow: http.HTTPFlow, body: bytes, url: str = "") -> Answer:
+    """Return the engine's answer, from another `url` where one is given.
+
+    Raises ReplayFailed where there is none in time, or the client goes away.
+    """
     return await exchange(
-        ReplayRequest(flow.request.url, replay_headers(flow.request.headers.items(multi=True)), body),
+        ReplayRequest(url or flow.request.url, replay_headers(flow.request.headers.items(multi=True)), body),
         timeout_seconds=ctx.options.pegmend_replay_timeout_ms / 1000,
         client_is_gone=lambda: not flow.client_conn.state & ConnectionState.CAN_READ,
         verify_tls=verifies_tls(flow),

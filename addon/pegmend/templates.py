@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import orjson
 
+from pegmend.bare import url_of
 from pegmend.failure import find_failure, messages_in
 
 # What templates say, anywhere in the engine's message, by the adaptation that helps: "This model only supports single
@@ -14,7 +15,6 @@ _REFUSALS = {
     "unfolded": re.compile(r"single tool[- ]?calls? at once", re.IGNORECASE),
     "ids": re.compile(r"tool call ids? should be alphanumeric strings with length 9", re.IGNORECASE),
 }
-_CHAT_SUFFIX = re.compile(r"(?:/v1)?/chat/completions.*\Z", re.DOTALL)
 _PROPS_SECONDS = 2.0
 _LIMITS = frozenset({"stream_options", "max_completion_tokens", "n_predict"})
 
@@ -45,7 +45,7 @@ async def takes_several_by_props(chat_url: str, *, verify_tls: bool) -> bool | N
     """Return what a plain llama-server says at /props, None where there is nothing: behind Docker Model Runner."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=_PROPS_SECONDS, verify=verify_tls) as client:
-            response = await client.get(_CHAT_SUFFIX.sub("/props", chat_url))
+            response = await client.get(url_of(chat_url, "props"))
         takes_several = orjson.loads(response.content)["chat_template_caps"]["supports_parallel_tool_calls"]
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
         return None

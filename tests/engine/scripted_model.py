@@ -85,25 +85,26 @@ def write_model(
     scripts: Mapping[str, Sequence[str] | Mapping[int, str]],
     default: str | None,
     merged: Collection[str] = (),
-    prompts: Collection[str] = (),
+    markers: Collection[str] = (),
 ) -> dict[str, int]:
     """Write a model that knows `scripts`: the texts of each, by the number of tool results since the user spoke.
 
     The script named `default` is said where the prompt asks for none. Without a default nothing is likelier than
-    anything else there, so that a request can pick a script by a bias on its first token; `prompts` are ends of prompts
-    that lead nowhere for certain. A piece ends where a call does, but for the scripts in `merged`: there the end of a
-    call can be one token with what follows it.
+    anything else there, so that a request can pick a script by a bias on its first token. `markers` are control tokens
+    that lead nowhere; a script that holds the same characters is said in other tokens. A piece ends where a call does,
+    but for the scripts in `merged`: there the end of a call can be one token with what follows it.
 
     Returns the first token of each script.
     """
     vocabulary = _Vocabulary()
+    for marker in markers:
+        vocabulary.add(marker, TokenType.CONTROL)
+        vocabulary.pieces.add(marker.replace(" ", "▁"))
     firsts: dict[str, int] = {}
     for name, texts in scripts.items():
         for step, text in texts.items() if isinstance(texts, Mapping) else enumerate(texts):
             first = vocabulary.add_text(f"<|say:{name}:{step}|>", text, is_merged=name in merged)
             firsts.setdefault(name, first)
-    for prompt in prompts:
-        vocabulary.add(prompt, TokenType.CONTROL)
     _write_gguf(path, vocabulary, None if default is None else firsts[default])
     return firsts
 

@@ -1,8 +1,8 @@
 """Raw model text and the tools that were declared -> the Turn, or the documented error."""
 
-from pegmend.rawoutput.families.reasoning import answer_of, find_tag
+from pegmend.rawoutput.families.reasoning import answer_of, find_tag, opened_at_end
 from pegmend.rawoutput.family import Tools
 from pegmend.rawoutput.reading import read
 from pegmend.rawoutput.values import escaped_controls
 
-__all__ = ["Tools", "answer_of", "escaped_controls", "find_tag", "read"]
+__all__ = ["Tools", "answer_of", "escaped_controls", "find_tag", "opened_at_end", "read"]

@@ -2,10 +2,8 @@
 
 import re
 
-import orjson
-
 from pegmend.rawoutput.jsonscan import BrokenValue, end_of_value
-from pegmend.rawoutput.values import escaped_controls
+from pegmend.rawoutput.values import escaped_controls, is_strict_json
 
 _SPACE = re.compile(r"\s*+")
 # What may be left where the text was cut between two tags or amid one.
@@ -25,12 +23,13 @@ class NoCall(Exception):
 
 
 class Cursor:
-    """A position in a text that only moves forward."""
+    """A position in a text that only moves forward; `truncated` tells that the engine cut the text."""
 
-    __slots__ = ("position", "text")
+    __slots__ = ("position", "text", "truncated")
 
-    def __init__(self, text: str, position: int) -> None:
+    def __init__(self, text: str, position: int, *, truncated: bool) -> None:
         self.text = text
+        self.truncated = truncated
         self.position = position
 
     @property
@@ -86,10 +85,8 @@ class Cursor:
             raise Malformed("a list stands in place of the arguments")
         self.json_value()
         written = escaped_controls(self.text[start : self.position])
-        try:
-            orjson.loads(written)  # strict: no half of a surrogate pair, which no body can hold
-        except orjson.JSONDecodeError:
-            raise Malformed("the JSON holds what no JSON may hold") from None
+        if not is_strict_json(written):
+            raise Malformed("the JSON holds half of a character, or a number without end")
         return written
 
     def failure(self, what: str) -> Exception:

@@ -21,6 +21,15 @@ Tools = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """A raw output: the text, the tools that may be called, and whether the engine cut it."""
+
+    text: str
+    tools: Tools
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """Content that a family marks as such."""
 
@@ -117,21 +126,21 @@ class Family:
 
     name: str
     opening: str
-    reader: Callable[[str, Tools], Reader] = field(repr=False)
+    reader: Callable[[Output], Reader] = field(repr=False)
     ends_reasoning: bool = False
     needs_tools: bool = True
 
 
-def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str, Tools], Reader]:
+def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[Output], Reader]:
     """Return the `reader` of a family whose sections a grammar describes; it has to find something in them or fail."""
 
-    def read(text: str, tools: Tools, start: int) -> Section:
-        cursor = Cursor(text, start)
+    def read(output: Output, start: int) -> Section:
+        cursor = Cursor(output.text, start, truncated=output.truncated)
         items: list[Item] = []
         broken = None
         done = start
         try:
-            for item in grammar(cursor, tools):
+            for item in grammar(cursor, output.tools):
                 items.append(item)
                 done = cursor.position
         except NoCall:
@@ -140,10 +149,10 @@ def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[str
             message = f"A tool call that begins at character {done} cannot be read: {malformed}."
             raise Problem(Unparseable, message) from None
         except Cut:
-            broken = Broken(done, len(text), is_cut=True, is_call=True)
-            cursor.position = len(text)
+            broken = Broken(done, len(output.text), is_cut=True, is_call=True)
+            cursor.position = len(output.text)
         if not items and broken is None and not may_be_empty:
             raise Problem(Unparseable, f"What begins at character {start} like a tool call holds none.")
         return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),), broken)
 
-    return lambda text, tools: partial(read, text, tools)
+    return lambda output: partial(read, output)

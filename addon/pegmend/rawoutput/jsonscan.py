@@ -12,6 +12,7 @@ strings, and, one level up, text between values.
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name"})
@@ -123,6 +124,21 @@ def values_at(text: str, start: int) -> tuple[list[Found], int]:
 def end_of_value(text: str, start: int) -> int:
     """Return where the object or array at `start` ends. Raises BrokenValue."""
     return _Value(text, start).end()
+
+
+def members_of(written: str) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a JSON object, decoded, and its values as they are written. The object has to parse."""
+    inside = _AFTER_OPENING.match(written)
+    assert inside is not None
+    position = inside.end()
+    while key := _KEY.match(written, position):
+        start = key.end()
+        scalar = (_STRING if written[start] == '"' else _SCALAR).match(written, start)
+        end = scalar.end() if scalar else end_of_value(written, start)
+        yield json.loads(f'"{key[1]}"', strict=False), written[start:end]
+        after = _AFTER_VALUE.match(written, end)
+        assert after is not None
+        position = after.end()
 
 
 class _Failure(Exception):

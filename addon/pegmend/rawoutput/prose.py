@@ -94,11 +94,12 @@ def _skip_before_call(text: str, start: int, end: int) -> tuple[int, str]:
     """Return where the prose before a call ends, and the code fence that opens there."""
     fence = ""
     while True:
+        near = end
         while start < end and text[end - 1] in _EDGE_SIGNS:
             end -= 1
         window = max(start, end - _WINDOW)
         found = _BEFORE_CALL.search(text[window:end])
-        if found is None or (found["fence"] and fence):
+        if found is None or (found["fence"] and fence) or (found["fence"] == "`" and end < near):
             return end, fence
         fence = fence or found["fence"] or ""
         end = window + found.start()

@@ -4,6 +4,7 @@ JSON's `true`, `false` and `null` are taken too: models mix the two.
 """
 
 import json
+import math
 import re
 
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -66,6 +67,8 @@ def _value(text: str, position: int, depth: int) -> tuple[str, int]:
     if quote := _QUOTE.match(text, position):
         return _string(text, quote)
     if number := _NUMBER.match(text, position):
+        if math.isinf(float(number.group())):
+            raise NotPython(position, is_cut=False)
         return number.group(), number.end()
     if word := _WORD.match(text, position):
         return _WORDS.get(word.group(), word.group()), word.end()

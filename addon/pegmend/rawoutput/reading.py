@@ -7,7 +7,7 @@ from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
 from pegmend.rawoutput.families import FAMILIES
 from pegmend.rawoutput.families.reasoning import find_tag
-from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Reader, Section, Thought, Tools, undeclared
+from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Reader, Section, Thought, Tools, undeclared
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
@@ -25,8 +25,8 @@ _OPENING = _openings(list(enumerate(FAMILIES)))
 _OPENING_WITHOUT_TOOLS = _openings([(index, family) for index, family in enumerate(FAMILIES) if not family.needs_tools])
 
 
-_BEGIN_OF_TEXT = "<bos>"
-_END_OF_TEXT = "<eos>"
+# Engines that print the token which begins a text may print one that ends it as well, behind the first token.
+_PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
 
 
 def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
@@ -38,22 +38,19 @@ def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
-    if raw.startswith(_BEGIN_OF_TEXT):
-        # An engine that prints such tokens prints both of them.
-        raw = raw.removeprefix(_BEGIN_OF_TEXT).replace(_END_OF_TEXT, "", 1)
-    return _Reading(raw, tools).turn(truncated=truncated)
+    return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn()
 
 
-def _sections(text: str, tools: Tools) -> Iterator[Section]:
+def _sections(output: Output) -> Iterator[Section]:
     """Yield what the families read, in order. Raises Problem."""
-    pattern = _OPENING if tools else _OPENING_WITHOUT_TOOLS
+    pattern = _OPENING if output.tools else _OPENING_WITHOUT_TOOLS
     readers: dict[str, Reader] = {}
     position = 0
-    while opening := pattern.search(text, position):
+    while opening := pattern.search(output.text, position):
         group = opening.lastgroup
         assert group is not None
         if group not in readers:
-            readers[group] = FAMILIES[int(group.removeprefix("family_"))].reader(text, tools)
+            readers[group] = FAMILIES[int(group.removeprefix("family_"))].reader(output)
         section = readers[group](opening.start())
         yield section
         position = max(section.end, opening.start() + 1)
@@ -62,9 +59,10 @@ def _sections(text: str, tools: Tools) -> Iterator[Section]:
 class _Reading:
     """What has been read of one text."""
 
-    def __init__(self, text: str, tools: Tools) -> None:
-        self.text = text
-        self.tools = tools
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.text = output.text
+        self.tools = output.tools
         self.pieces: list[Piece] = []
         self.calls: list[ToolCall] = []
         # Each of these stands for all of its kind: hostile text can hold millions.
@@ -73,12 +71,12 @@ class _Reading:
         self.first_broken_call: Broken | None = None
         self.last_broken: Broken | None = None
 
-    def turn(self, *, truncated: bool) -> Turn:
+    def turn(self) -> Turn:
         """Read the text. Raises a TurnError."""
         try:
-            for section in _sections(self.text, self.tools):
+            for section in _sections(self.output):
                 self._add(section)
-            fragment = self._unfinished_call(truncated=truncated)
+            fragment = self._unfinished_call()
             if fragment is not None and self.calls:
                 self.pieces.append(Piece(fragment, len(self.text), (), is_loose=True))
             content = remaining_prose(self.text, self.pieces)
@@ -86,7 +84,7 @@ class _Reading:
         except Problem as problem:
             raise self._error(problem) from None
         thoughts = (item.text for piece in self.pieces for item in piece.items if isinstance(item, Thought))
-        return Turn(tuple(self.calls), content, "".join(thoughts).strip(), truncated)
+        return Turn(tuple(self.calls), content, "".join(thoughts).strip(), self.output.truncated)
 
     def _add(self, section: Section) -> None:
         if section.closes_reasoning:
@@ -121,13 +119,13 @@ class _Reading:
             self.first_broken_call = self.first_broken_call or broken
         self.last_broken = broken
 
-    def _unfinished_call(self, *, truncated: bool) -> int | None:
+    def _unfinished_call(self) -> int | None:
         """Return where a call begins that the engine cut. Raises for any other broken call."""
         # Beside calls any broken object may be one; in a text without calls it has to look like one.
         broken = self.first_broken if self.calls else self.first_broken_call
         if broken is None:
             return None
-        if broken.is_cut and truncated and broken is self.last_broken:
+        if broken.is_cut and self.output.truncated and broken is self.last_broken:
             return broken.start
         how = "ends before it is complete" if broken.is_cut else f"is not valid JSON at character {broken.end}"
         raise Problem(Unparseable, f"A tool call that begins at character {broken.start} {how}.")

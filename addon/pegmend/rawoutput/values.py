@@ -68,6 +68,15 @@ def json_object(members: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"{quoted(key)}: {value}" for key, value in members.items()) + "}"
 
 
+def is_strict_json(written: str) -> bool:
+    """Whether a body may hold this JSON: no half of a surrogate pair, no number beyond all floats."""
+    try:
+        orjson.loads(written)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
 def escaped_controls(written: str) -> str:
     """Return JSON in which control characters in strings, which the engine lets pass, are escaped.
 
@@ -151,14 +160,11 @@ def _kind_of_json(text: str) -> str | None:
         return "boolean"
     if text == "null":
         return "null"
+    if not is_strict_json(text):
+        return None
     if _NUMBER.fullmatch(text):
         return "number"
-    if text[:1] in ("{", "["):
-        try:
-            return _KIND_OF_TYPE[type(orjson.loads(text))]
-        except orjson.JSONDecodeError:
-            return None
-    return None
+    return {"{": "object", "[": "array"}.get(text[:1])
 
 
 def _is_allowed(kind: str, written: str, kinds: frozenset[str]) -> bool:

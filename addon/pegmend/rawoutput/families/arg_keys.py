@@ -19,6 +19,7 @@ from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.families.elements import Parameters, own_value, schema_of
 from pegmend.rawoutput.families.json_calls import json_calls
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.rawoutput.jsonscan import members_of
 from pegmend.rawoutput.values import json_object, typed
 from pegmend.turn import ToolCall
 
@@ -61,7 +62,8 @@ def _from_keys(cursor: Cursor, parameters: Parameters) -> ToolCall:
         key = cursor.until(_KEY_END, "the end of a key")
         cursor.take(_TYPE)
         cursor.expect(_VALUE, "a value")
-        end = _VALUE_END if _VALUE_END.search(cursor.text, cursor.position) else _LAST_VALUE_END
+        is_closed = cursor.truncated or _VALUE_END.search(cursor.text, cursor.position)
+        end = _VALUE_END if is_closed else _LAST_VALUE_END
         parameters.add(key.strip(), own_value(cursor, end, _VALUE))
     return parameters.call()
 
@@ -69,12 +71,14 @@ def _from_keys(cursor: Cursor, parameters: Parameters) -> ToolCall:
 def _from_json(cursor: Cursor, tools: Tools) -> ToolCall:
     """Read a call that is JSON; its strings are typed by the schema, as K2 Horizon's own parser does it."""
     (call,) = json_calls(cursor, "name", "arguments")
-    members = {
-        key: typed(value, schema_of(tools, call.name, key), tools.get(call.name))
-        if isinstance(value, str)
-        else orjson.dumps(value).decode()
-        for key, value in orjson.loads(call.arguments).items()
-    }
+    members = {}
+    for key, written in members_of(call.arguments):
+        is_string = written.startswith('"')
+        members[key] = (
+            typed(orjson.loads(written), schema_of(tools, call.name, key), tools.get(call.name))
+            if is_string
+            else written
+        )
     return ToolCall(call.name, json_object(members))
 
 

@@ -24,7 +24,7 @@ def _token(name: str) -> str:
 _SECTION = re.compile(rf"\s*{_token('calls▁begin')}")
 _SECTION_END = re.compile(rf"\s*{_token('calls▁end')}")
 _CALL = re.compile(rf"\s*{_token('call▁begin')}\s*(?P<name>[^<>\n]{{0,256}}?)\s*{_token('sep')}")
-_CALL_END = re.compile(rf"\s*(?:```)?\s*(?:{_token('call▁end')}|\Z)")
+_CALL_END = re.compile(rf"\s*+(?:```\s*+)?(?:{_token('call▁end')}|\Z)")
 _FENCED_NAME = re.compile(r"\s*(?P<name>[^<>\n{}]{1,256}?)\s*\n```(?:json)?\s*(?=\{)")
 
 

@@ -24,9 +24,10 @@ _OPEN = re.compile(_SECTION)
 _CLOSE = re.compile(rf"\s*</{_MARK}(?:function_calls|tool_calls|calls)>")
 _CALL = re.compile(rf'\s*<{_MARK}invoke name="(?P<name>[^"\n]{{1,256}})"\s*(?P<empty>/)?>')
 _CALL_END = re.compile(rf"\s*</{_MARK}invoke>")
-_PARAMETER = re.compile(
-    rf'\s*<{_MARK}parameter name="(?P<name>[^"\n]{{1,256}})"(?:\s+string="(?P<string>true|false)")?\s*>'
+_PARAMETER_TAG = re.compile(
+    rf'<{_MARK}parameter name="(?P<name>[^"\n]{{1,256}})"(?:\s+string="(?P<string>true|false)")?\s*>'
 )
+_PARAMETER = re.compile(rf"\s*{_PARAMETER_TAG.pattern}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(
     rf"</{_MARK}parameter>(?=\s*(?:<{_MARK}parameter |</{_MARK}(?:invoke|function_calls|tool_calls|calls)>|\Z))"
@@ -45,7 +46,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _read_parameters(cursor: Cursor, parameters: Parameters) -> None:
     while parameter := cursor.take(_PARAMETER):
-        value = own_value(cursor, _VALUE_END, _PARAMETER)
+        value = own_value(cursor, _VALUE_END, _PARAMETER_TAG)
         if parameter["string"] == "true":
             parameters.add_json(parameter["name"], quoted(value))
         else:

@@ -74,23 +74,26 @@ def own_value(cursor: Cursor, end: re.Pattern[str], opening: re.Pattern[str]) ->
 class Invocation:
     """How a family writes a call as an element with a name and one element for each parameter.
 
-    `call` and `parameter` match the opening tags and have a group `name`; in `call` a group `empty` tells that the
-    element has no content. `value_end` matches the closing tag of a parameter where the call goes on behind it, for a
-    value may hold the tag as well.
+    `call` and `parameter` match the opening tags, with the white space in front, and have a group `name`; in `call` a
+    group `empty` tells that the element has no content. `parameter_tag` is the tag alone. `value_end` matches the
+    closing tag of a parameter where the call goes on behind it, for a value may hold the tag as well.
     """
 
     call: re.Pattern[str]
     call_end: re.Pattern[str]
     parameter: re.Pattern[str]
+    parameter_tag: re.Pattern[str]
     value_end: re.Pattern[str]
 
     @classmethod
     def of(cls, call: str, parameter: str, *, name: str = r'\s+name="(?P<name>[^"<>\n]{1,256})"') -> "Invocation":
         """Return the manner of elements that are called so; the two and `name` are regular expressions."""
+        tag = rf"<{parameter}{name}[^<>\n]{{0,80}}>"
         return cls(
             re.compile(rf"\s*<{call}{name}\s*(?P<empty>/)?>"),
             re.compile(rf"\s*</{call}>"),
-            re.compile(rf"\s*<{parameter}{name}[^<>\n]{{0,80}}>"),
+            re.compile(rf"\s*{tag}"),
+            re.compile(tag),
             re.compile(rf"</{parameter}>(?=\s*(?:<{parameter}\b|</{call}>|\Z))"),
         )
 
@@ -100,6 +103,6 @@ class Invocation:
             parameters = Parameters(tools, element["name"])
             if not element["empty"]:
                 while parameter := cursor.take(self.parameter):
-                    parameters.add(parameter["name"], own_value(cursor, self.value_end, self.parameter))
+                    parameters.add(parameter["name"], own_value(cursor, self.value_end, self.parameter_tag))
                 cursor.expect(self.call_end, "the end of the call")
             yield parameters.call()

@@ -2,7 +2,7 @@
 
 import re
 
-from pegmend.rawoutput.family import Family, Piece, Reader, Section, Tools
+from pegmend.rawoutput.family import Family, Output, Piece, Reader, Section
 
 _NOTHING = r"""
     <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
@@ -17,7 +17,9 @@ _NOTHING = r"""
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)
 
 
-def _reader(text: str, tools: Tools) -> Reader:
+def _reader(output: Output) -> Reader:
+    text = output.text
+
     def read(start: int) -> Section:
         found = _PATTERN.match(text, start)
         assert found is not None

@@ -62,7 +62,7 @@ def _members(cursor: Cursor, depth: int) -> Iterator[tuple[str, str | Bare]]:
         if keys:
             cursor.expect(_COMMA, "a comma")
         found = cursor.expect(_KEY, "a key")
-        key = (found["quoted"] or found["bare"]).rstrip()
+        key = found["quoted"] or found["bare"].rstrip()
         if key in keys:
             raise Problem(Ambiguous, f"An object in a call has the member {key!r} twice.")
         keys.add(key)

@@ -62,6 +62,6 @@ MINIMAX = Family("minimax_m2", r'<minimax:tool_call>\s*<invoke | <invoke\ name="
 DOTS = Family("dots", "<dots_function_call>", by_grammar(_dots))
 STEP = Family(
     "step3",
-    r"(?:<｜tool_calls_begin｜>\s*)?<｜tool_call_begin｜>\s*(?:function<｜tool_sep｜>)?\s*<steptml:",
+    r"(?:<｜tool_calls_begin｜>\s*)?<｜tool_call_begin｜>\s*+(?:function<｜tool_sep｜>\s*+)?<steptml:",
     by_grammar(_step),
 )

@@ -14,7 +14,7 @@ import orjson
 
 from pegmend.errors import Ambiguous, Unparseable
 from pegmend.rawoutput.cursor import Cursor, Malformed
-from pegmend.rawoutput.family import Broken, Family, Piece, Problem, Reader, Section, Tools, undeclared
+from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Reader, Section, Tools, undeclared
 from pegmend.rawoutput.jsonscan import (
     ARGUMENT_KEYS,
     LABEL_KEYS,
@@ -27,7 +27,7 @@ from pegmend.rawoutput.jsonscan import (
     Member,
     values_at,
 )
-from pegmend.rawoutput.values import escaped_controls
+from pegmend.rawoutput.values import escaped_controls, is_strict_json
 from pegmend.turn import ToolCall
 
 _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
@@ -36,8 +36,8 @@ _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
 
 
-def _reader(text: str, tools: Tools) -> Reader:
-    return _Objects(text, tools).section
+def _reader(output: Output) -> Reader:
+    return _Objects(output.text, output.tools).section
 
 
 FAMILY = Family("json", OPENING, _reader)
@@ -104,7 +104,7 @@ class _Objects:
             return None
         if shape.name in self.tools:
             self._refuse_calls_beside(value, shape)
-            return ToolCall(shape.name, _arguments(self.text, shape), _string(self.text, value, "id") or "")
+            return ToolCall(shape.name, _arguments(self.text, shape), _id(self.text, value, "id"))
         unknown = undeclared(shape.name, self.tools)
         if shape.arguments is not None:
             raise unknown
@@ -204,7 +204,7 @@ def _call_with_keys(text: str, value: object, keys: tuple[str, str, str]) -> Too
     if name is None:
         raise Malformed(f"a call has no {name_key!r}")
     arguments = _arguments(text, _Shape(name, value.members.get(arguments_key)))
-    return ToolCall(name, arguments, _string(text, value, id_key) or "")
+    return ToolCall(name, arguments, _id(text, value, id_key))
 
 
 def _string(text: str, value: JsonObject, key: str) -> str | None:
@@ -224,7 +224,11 @@ def _arguments(text: str, shape: _Shape) -> str:
     if written[0] == "{":
         if _is_schema(written):
             raise Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
-        return escaped_controls(written)
+        arguments = escaped_controls(written)
+        if not is_strict_json(arguments):
+            message = "hold half of a character, or a number without end"
+            raise Problem(Unparseable, f"The arguments of a call to {shape.name!r} {message}.")
+        return arguments
     if written[0] == '"' and (unwrapped := _object_in_string(written)) is not None:
         return unwrapped
     raise Problem(Unparseable, f"The arguments of a call to {shape.name!r} are not a JSON object.")
@@ -257,6 +261,12 @@ def _is_schema(arguments: str) -> bool:
         return False
     value = json.loads(arguments, strict=False)
     return value.get("type") == "object" and isinstance(value.get("properties"), dict)
+
+
+def _id(text: str, value: JsonObject, key: str) -> str:
+    """Return the model's own id of a call, "" where there is none that a body could hold."""
+    found = _string(text, value, key) or ""
+    return found if found.isascii() else ""
 
 
 def _decoded(string: str) -> str:

@@ -23,9 +23,10 @@ _TOOLS = re.compile(r"<\|open\|>\s*tools\s*<\|sep\|>")
 _TOOLS_END = re.compile(r"\s*<\|close\|>\s*tools\s*<\|sep\|>")
 _CALL = re.compile(r'\s*<\|open\|>\s*call tool="(?P<name>[^"\n]{1,256})"[^<>\n]{0,80}<\|sep\|>')
 _CALL_END = re.compile(r"\s*<\|close\|>\s*call\s*<\|sep\|>")
-_ARGUMENT = re.compile(
-    r'\s*<\|open\|>\s*argument key="(?P<key>[^"\n]{1,256})"(?: type="(?P<type>\w{1,40})")?\s*<\|sep\|>'
+_ARGUMENT_TAG = re.compile(
+    r'<\|open\|>\s*argument key="(?P<key>[^"\n]{1,256})"(?: type="(?P<type>\w{1,40})")?\s*<\|sep\|>'
 )
+_ARGUMENT = re.compile(rf"\s*{_ARGUMENT_TAG.pattern}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _ARGUMENT_END = re.compile(
     r"<\|close\|>\s*argument\s*<\|sep\|>(?=\s*(?:<\|open\|>\s*argument key=|<\|close\|>\s*call\s*<\|sep\|>|\Z))"
@@ -43,7 +44,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     while call := cursor.take(_CALL):
         parameters = Parameters(tools, _unescaped(call["name"]))
         while argument := cursor.take(_ARGUMENT):
-            value = own_value(cursor, _ARGUMENT_END, _ARGUMENT)
+            value = own_value(cursor, _ARGUMENT_END, _ARGUMENT_TAG)
             if argument["type"] == "string":
                 parameters.add_json(_unescaped(argument["key"]), quoted(value))
             else:

@@ -11,7 +11,7 @@ tool as recipient is words, or thoughts on the channel "analysis" and to "self".
 import re
 from collections.abc import Iterator
 
-from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.cursor import Cursor, Cut
 from pegmend.rawoutput.families.elements import Invocation, Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
@@ -33,7 +33,8 @@ _JSON = re.compile(r"\s*(?=\{)")
 _ATEM = re.compile(r"\s*<atem:function_calls>")
 _ATEM_END = re.compile(r"\s*</atem:function_calls>")
 _INVOKE = Invocation.of("atem:invoke", "atem:parameter")
-_RFL = re.compile(r'\s*<rfl:parameter name="(?P<name>[^"<>\n]{1,256})">\n?')
+_RFL_TAG = re.compile(r'<rfl:parameter name="(?P<name>[^"<>\n]{1,256})">\n?')
+_RFL = re.compile(rf"\s*{_RFL_TAG.pattern}")
 _RFL_END = re.compile(r"\n?</rfl:parameter>(?=\s*(?:<rfl:parameter |<\||\Z))")
 
 
@@ -60,7 +61,11 @@ def _calls(cursor: Cursor, name: str, tools: Tools, *, is_xml: bool) -> Iterator
     elif is_xml:
         parameters = Parameters(tools, name)
         while parameter := cursor.take(_RFL):
-            parameters.add(parameter["name"], own_value(cursor, _RFL_END, _RFL))
+            parameters.add(parameter["name"], own_value(cursor, _RFL_END, _RFL_TAG))
+        if not _CALL_END.match(cursor.text, cursor.position):
+            raise cursor.failure("the end of the message")
+        if cursor.truncated and cursor.at_end:
+            raise Cut("another parameter, or the end of the message")
         yield parameters.call()
     else:
         cursor.take(_JSON)

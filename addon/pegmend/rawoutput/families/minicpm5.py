@@ -13,7 +13,8 @@ from pegmend.rawoutput.values import quoted
 
 _CALL = re.compile(r'\s*<function\s*name="(?P<name>[^"<>\n]{1,256})">')
 _CALL_END = re.compile(r"\s*</function>")
-_PARAMETER = re.compile(r'\s*<param\s*name="(?P<name>[^"<>\n]{1,256})">(?P<cdata>\s*<!\[CDATA\[)?')
+_PARAMETER_TAG = re.compile(r'<param\s*name="(?P<name>[^"<>\n]{1,256})">(?P<cdata>\s*<!\[CDATA\[)?')
+_PARAMETER = re.compile(rf"\s*{_PARAMETER_TAG.pattern}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(r"</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
 _CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
@@ -26,7 +27,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
             if parameter["cdata"]:
                 parameters.add_json(parameter["name"], quoted(cursor.until(_CDATA_END, "the end of a parameter")))
             else:
-                parameters.add(parameter["name"], own_value(cursor, _VALUE_END, _PARAMETER))
+                parameters.add(parameter["name"], own_value(cursor, _VALUE_END, _PARAMETER_TAG))
         cursor.expect(_CALL_END, "</function>")
         yield parameters.call()
 

@@ -27,7 +27,7 @@ _CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
 _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>")
 _LIST = re.compile(r"\s*\[")
-_LIST_END = re.compile(r"\s*,?\s*\]")
+_LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 

@@ -21,7 +21,7 @@ from pegmend.rawoutput.families.elements import Parameters, schema_of
 from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
 from pegmend.turn import ToolCall
 
-_FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>")
+_FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>(?!\s*\{)")
 _FUNCTION_END = re.compile(r"\s*(?:</function>(?:\s*</(?:seed:)?tool_call>)?|</(?:seed:)?tool_call>)")
 _PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,256})>(\n?)")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
@@ -68,7 +68,7 @@ def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
     for end in _VALUE_END.finditer(cursor.text, cursor.position):
         if end["next"] is None or _is_next(end, cursor, parameters):
             return end
-    last = _LAST_VALUE_END.search(cursor.text, cursor.position)
+    last = None if cursor.truncated else _LAST_VALUE_END.search(cursor.text, cursor.position)
     if last is None:
         raise Cut("the end of a parameter")
     return last

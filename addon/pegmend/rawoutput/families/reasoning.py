@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from pegmend.rawoutput.family import Family, Piece, Reader, Section, Thought, Tools
+from pegmend.rawoutput.family import Family, Output, Piece, Reader, Section, Thought
 
 # Opening tag -> closing tag, and the models that write them.
 _TAGS = {
@@ -27,6 +27,8 @@ _OPENING = "|".join(_TAGS)
 _CLOSING = re.compile("|".join(_CLOSINGS), re.VERBOSE)
 _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS]), re.IGNORECASE | re.VERBOSE)
 
+_AT_END = re.compile(rf"(?:{_OPENING})\s*\Z")
+_TAG_WINDOW = 100
 _WORD = re.compile(r"\S")
 
 
@@ -34,6 +36,12 @@ def find_tag(text: str) -> str | None:
     """Return the first opening or closing tag in `text`."""
     found = _TAG.search(text)
     return found.group() if found else None
+
+
+def opened_at_end(prompt: str) -> str:
+    """Return the opening tag that a prompt ends with, and the white space behind it; "" where there is none."""
+    found = _AT_END.search(prompt[-_TAG_WINDOW:])
+    return found.group() if found else ""
 
 
 def answer_of(raw: str) -> str:
@@ -51,15 +59,15 @@ def opened_by(families: Sequence[Family]) -> Family:
     call = re.compile(
         "|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE | re.MULTILINE
     )
-    return Family("reasoning", _OPENING, lambda text, tools: _Thoughts(text, call).section, needs_tools=False)
+    return Family("reasoning", _OPENING, lambda output: _Thoughts(output, call).section, needs_tools=False)
 
 
 class _Thoughts:
     """The thoughts of one text that begin with a tag."""
 
-    def __init__(self, text: str, call: re.Pattern[str]) -> None:
-        self.text = text
-        self.call = call
+    def __init__(self, output: Output, call: re.Pattern[str]) -> None:
+        self.text = output.text
+        self.call = None if output.truncated else call
         self.unclosed: set[re.Pattern[str]] = set()
 
     def section(self, start: int) -> Section:
@@ -75,13 +83,15 @@ class _Thoughts:
         self.unclosed.add(closing)
         if _WORD.search(text, 0, start):
             return Section(tag.end())
-        begun = self.call.search(text, tag.end())
+        # Where the engine cut the text, the closing tag may have been to come.
+        begun = self.call.search(text, tag.end()) if self.call else None
         stop = begun.start() if begun else len(text)
         return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
 
 
-def _closed(text: str, tools: Tools) -> Reader:
+def _closed(output: Output) -> Reader:
     """Read closing tags without an opening one, which stands in the prompt then."""
+    text = output.text
 
     def read(start: int) -> Section:
         tag = _CLOSING.match(text, start)
