@@ -131,6 +131,10 @@ def _variants(family: FormatFamily) -> dict[str, Refused]:
         "no-line-breaks": Refused(one.replace("\n", ""), Turn([A])),
         "blank-before": Refused(f"\n\n{one}", Turn([A])),
         "bare-recipient": Refused(one.replace("to=functions.", "to="), Turn([A])),
+        "thoughts-and-bare-recipient": Refused(
+            family.say([A], "", "A file is asked for.").replace("to=functions.", "to="),
+            Turn([A], "", "A file is asked for."),
+        ),
         "unknown-parameter": Refused(family.say([unknown]), Turn([unknown])),
         "incomplete": Refused(family.say([incomplete]), Turn([incomplete])),
         "mistyped": Refused(family.say([mistyped]), Turn([mistyped])),
@@ -153,7 +157,7 @@ REFUSED = {
     "step3": [*_SECTIONS, *_ARGUMENTS],
     "lfm2": [*_SECTIONS, "unknown-parameter"],
     "lfm2.5": _SECTIONS,
-    "gpt-oss": ["bare-recipient", "blank-before"],
+    "gpt-oss": ["bare-recipient", "blank-before", "thoughts-and-bare-recipient"],
     "muse": ["unknown-parameter", "mistyped"],
     "cohere-r7b": _SECTIONS,
     # The engine knows this format by a line of its original template.
@@ -173,7 +177,7 @@ REFUSED = {
     "llama3": ["two", *_SECTIONS],
     # The engine refuses the raw text of these as well.
     "cohere2moe": ["words", "thoughts-and-words", *_SECTIONS],
-    "functionary-v3.2": ["text-after"],
+    "functionary-v3.2": ["text-after", "two", "words"],
 }
 
 
@@ -251,7 +255,10 @@ def as_turn(message: dict[str, Any]) -> Turn:
 
 
 def is_refusal(response: httpx.Response) -> bool:
-    return response.status_code == 500 and "does not match the expected" in response.json()["error"]["message"]
+    return response.status_code == 500 and any(
+        sentence in response.json()["error"]["message"]
+        for sentence in ("does not match the expected", "Unexpected empty grammar stack after accepting piece")
+    )
 
 
 @pytest.mark.parametrize(("rig", "name"), _cases(READ), indirect=["rig"], scope="module")

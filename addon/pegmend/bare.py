@@ -1,7 +1,8 @@
 """The way around every parser: a plain llama-server renders the prompt, and completes it as bare text.
 
-For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses even what it is asked for raw,
-and may refuse that too. Docker Model Runner does not route these two endpoints.
+For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses even what it is asked for raw:
+it may refuse that too, and it may leave a call out of it (b10434: of gpt-oss' thoughts or words with a call behind them
+only the former come back). Docker Model Runner does not route these two endpoints.
 """
 
 import re
@@ -25,6 +26,18 @@ _PRESERVED = (
     *("<|channel|>", "<|constrain|>", "<|message|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>"),
     *("<|eom|>", "<|eot|>", "<|python_tag|>"),
 )
+
+
+def may_lack_text(completion: RawCompletion) -> bool:
+    """Whether a raw replay was parsed after all, so that something may be missing from its text.
+
+    It holds markers of gpt-oss, or more tokens were generated than the text has bytes; a token or two print nothing.
+    """
+    (text,) = completion.texts
+    usage = completion.body.get("usage")
+    written = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    is_short = isinstance(written, int) and written > len(text.encode()) + 2
+    return is_short or "<|channel|>" in text or "<|message|>" in text
 
 
 def url_of(chat_url: str, endpoint: str) -> str:

@@ -11,6 +11,8 @@ import orjson
 _SENTENCE = re.compile(r"does not match the expected (\S+) format")
 # The sentence of builds from 2026-03 on: the text from the place where the parser gave up stands in the body.
 _OLD_SENTENCE = re.compile(r"Failed to parse input at pos (\d+): ", re.DOTALL)
+# The grammar that a marker starts had nothing left to allow, while the token that was generated went on.
+_GRAMMAR_SENTENCE = re.compile(r"Unexpected empty grammar stack after accepting piece")
 UNNAMED_FORMAT = "unnamed"
 """Stands for the format in failures that do not name it."""
 
@@ -44,7 +46,7 @@ def find_failure(status: int, body: bytes) -> Failure | None:
     for message in messages_in(body):
         if found := _SENTENCE.search(message):
             return Failure(found[1], message)
-        if _OLD_SENTENCE.search(message):
+        if _OLD_SENTENCE.search(message) or _GRAMMAR_SENTENCE.search(message):
             return Failure(UNNAMED_FORMAT, message)
     return None
 

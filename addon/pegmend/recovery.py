@@ -10,7 +10,7 @@ from mitmproxy import ctx, http
 
 from pegmend import bare, sse
 from pegmend.adaptation import ADAPTATIONS, Adaptation, adapted
-from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
+from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
 from pegmend.dialects.openai_stream import NotAStream, SentStream
 from pegmend.enginelog import FailureEntry
 from pegmend.failure import Failure, find_failure
@@ -34,8 +34,8 @@ from pegmend.record import (
 )
 from pegmend.repair import FailedTurn, Repair, Replay, recover
 from pegmend.replay import Answer, ReplayFailed
-from pegmend.resend import send_again
-from pegmend.templates import refusal_in
+from pegmend.resend import send_again, verifies_tls
+from pegmend.templates import parses_raw_output_by_props, refusal_in
 
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
@@ -206,17 +206,24 @@ def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
     record = record_of(flow)
 
     async def ask() -> bytes:
-        answer = await send_again(flow, request.raw_replay())
-        if find_failure(answer.status, answer.body) and request.choice_count == 1:
-            body = await _without_parser(flow, request)
-        else:
-            body = _body_of(answer)
-        record["replay_body"] = body
+        record["replay_body"] = body = await _raw_completion(flow, request)
         return body
 
     if not flow.live:
         return recorded_replay(flow)
     return ask if ctx.options.pegmend_replay else None
+
+
+async def _raw_completion(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
+    """Return the completion with the raw text, from wherever nothing is parsed."""
+    if request.choice_count == 1:
+        if await parses_raw_output_by_props(flow.request.url, verify_tls=verifies_tls(flow)):
+            return await _without_parser(flow, request)
+        answer = await send_again(flow, request.raw_replay())
+        if find_failure(answer.status, answer.body) or bare.may_lack_text(RawCompletion.parse(_body_of(answer))):
+            return await _without_parser(flow, request)
+        return answer.body
+    return _body_of(await send_again(flow, request.raw_replay()))
 
 
 async def _without_parser(flow: http.HTTPFlow, request: ChatRequest) -> bytes:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor, NoCall
-from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar
+from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
 
 _TAG = re.compile(r"\s*<function=([^<>\n]{1,256})>\s*(?=\{)")
@@ -29,6 +29,8 @@ def _tagged(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 def _lines(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     line = cursor.take(_LINE)
     if line is None or (line[1] not in tools and line[1] != "all"):
+        if line is not None and line.group().lstrip().startswith(">>>"):
+            raise undeclared(line[1], tools)
         raise NoCall
     if line[1] in tools:
         yield ToolCall(line[1], cursor.json_object())

@@ -11,7 +11,7 @@ tool as recipient is words, or thoughts on the channel "analysis" and to "self".
 import re
 from collections.abc import Iterator
 
-from pegmend.rawoutput.cursor import Cursor, Cut
+from pegmend.rawoutput.cursor import Cursor, Cut, Malformed
 from pegmend.rawoutput.families.elements import Invocation, Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
@@ -50,6 +50,8 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         yield from _calls(cursor, name, tools, is_xml=header["notation"] == "xml")
         cursor.expect(_CALL_END, "the end of the message")
         return
+    if channel == "commentary" and header["notation"]:
+        raise Malformed("a call has no recipient")
     text = cursor.until(_END, "the end of the message")
     yield Thought(text) if channel == "analysis" or name == "self" else Words(text)
 
