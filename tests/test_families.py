@@ -18,6 +18,7 @@ from tests.engine import Engine, write_model
 from tests.engine.families import FAMILIES, Call, FormatFamily
 from tests.engine.proxy import Proxy
 from tests.engine.server import free_port
+from tests.engine.streams import accumulate
 from tests.test_recovery import calls_of
 
 TOOLS: dict[str, dict[str, Any]] = {
@@ -126,6 +127,9 @@ def _variants(family: FormatFamily) -> dict[str, Refused]:
     return {
         **{name: Refused(family.say(turn.calls, turn.words, turn.thoughts), turn) for name, turn in TURNS.items()},
         "text-after": Refused(f"{one}\nThat was the first file.", Turn([A], "That was the first file.")),
+        "types-and-text-after": Refused(
+            f"{family.say(TURNS['types'].calls)}\nDone.", Turn(TURNS["types"].calls, "Done.")
+        ),
         "text-between": Refused(f"{one}\nNow the log:\n{other}", Turn([A, B], "Now the log:")),
         "two-sections": Refused(f"{one}\n{other}", Turn([A, B])),
         "no-line-breaks": Refused(one.replace("\n", ""), Turn([A])),
@@ -142,7 +146,7 @@ def _variants(family: FormatFamily) -> dict[str, Refused]:
     }
 
 
-_AROUND = ["text-after", "text-between", "undeclared"]
+_AROUND = ["text-after", "types-and-text-after", "text-between", "undeclared"]
 _SECTIONS = [*_AROUND, "two-sections"]
 _ARGUMENTS = ["unknown-parameter", "incomplete", "mistyped"]
 _UNKNOWN = ["one", "two", "words", "types", "strings", *_AROUND, *_ARGUMENTS]
@@ -179,6 +183,10 @@ REFUSED = {
     "cohere2moe": ["words", "thoughts-and-words", *_SECTIONS],
     "functionary-v3.2": ["text-after", "two", "words"],
 }
+
+
+UNSENT = {("functionary-v3.2", "words")}
+"""Here the engine has sent a part of the marker behind the words as if it were one of them."""
 
 
 def _cases(table: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
@@ -291,3 +299,18 @@ def test_what_the_engine_refuses_is_repaired(
     assert response.status_code == 200
     assert response.headers["x-pegmend"] == f"repaired; evidence=replay; calls={len(expected.turn.calls)}"
     assert as_turn(response.json()["choices"][0]["message"]) == expected.turn
+
+
+@pytest.mark.parametrize(("rig", "name"), _cases(REFUSED), indirect=["rig"], scope="module")
+def test_what_the_engine_refuses_in_a_stream_is_completed(rig: Rig, repaired: httpx.Client, name: str) -> None:
+    streamed = accumulate(repaired.post(CHAT_PATH, json={**rig.request(name), "stream": True}).text)
+    expected = rig.refused[name]
+    if (rig.family.name, name) in UNSENT:
+        assert [error["code"] for error in streamed.errors] == ["tool_calls_incomplete"]
+        return
+    if expected.code:
+        assert [error["code"] for error in streamed.errors] == [expected.code]
+        return
+    assert streamed.errors == []
+    assert streamed.is_done
+    assert as_turn(streamed.messages[0]) == expected.turn

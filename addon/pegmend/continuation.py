@@ -5,12 +5,16 @@ consume less. They are therefore compared with the whole text, and never trusted
 """
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pegmend.errors import Incomplete
-from pegmend.rawoutput import answer_of, escaped_controls, find_tag
+from pegmend.rawoutput import answer_of, escaped_controls, find_tag, members_of, quoted
 from pegmend.turn import ToolCall, Turn
+
+# A string as it is, or white space.
+_OUTSIDE_STRINGS = re.compile(r'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\r\n]++', re.DOTALL)
 
 Read = Callable[[str], Turn]
 """Reads a raw text. Raises a TurnError."""
@@ -128,7 +132,21 @@ def _arguments_left(sent: SentCall, call: ToolCall) -> str | None:
         return None
     # The engine sends control characters in strings as they are; a call of ours has them escaped.
     written = escaped_controls(sent.arguments)
-    return call.arguments[len(written) :] if call.arguments.startswith(written) else None
+    for spelling in _spellings(call.arguments):
+        if spelling.startswith(written):
+            return spelling[len(written) :]
+    return None
+
+
+def _spellings(arguments: str) -> Iterator[str]:
+    """Yield the ways in which the engine may have sent arguments.
+
+    As the model wrote them; where the format is no JSON, the engine writes it without white space, and the values as
+    they are or without it too.
+    """
+    yield arguments
+    yield "{" + ",".join(f"{quoted(key)}:{value}" for key, value in members_of(arguments)) + "}"
+    yield _OUTSIDE_STRINGS.sub(lambda part: part["string"] or "", arguments)
 
 
 def _lenient_json(text: str) -> object:

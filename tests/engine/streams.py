@@ -62,6 +62,8 @@ def _take(streamed: Streamed, chunk: dict[str, Any]) -> None:
         delta = choice["delta"]
         message["role"] = delta.get("role", message.get("role"))
         message["content"] += delta.get("content") or ""
+        if thought := delta.get("reasoning_content"):
+            message["reasoning_content"] = message.get("reasoning_content", "") + thought
         for part in delta.get("tool_calls", []):
             calls = message.setdefault("tool_calls", [])
             if part["index"] == len(calls):

@@ -2,7 +2,8 @@
 
 from pegmend.rawoutput.families.reasoning import answer_of, find_tag, opened_at_end
 from pegmend.rawoutput.family import Tools
+from pegmend.rawoutput.jsonscan import members_of
 from pegmend.rawoutput.reading import read
-from pegmend.rawoutput.values import escaped_controls
+from pegmend.rawoutput.values import escaped_controls, quoted
 
-__all__ = ["Tools", "answer_of", "escaped_controls", "find_tag", "opened_at_end", "read"]
+__all__ = ["Tools", "answer_of", "escaped_controls", "find_tag", "members_of", "opened_at_end", "quoted", "read"]
