@@ -1,0 +1,68 @@
+"""The way around every parser, as tables."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pegmend.bare import as_chat_completion, completion_request, may_lack_text, prompt_in, url_of
+from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
+from pegmend.failure import find_failure
+
+
+@pytest.mark.parametrize(
+    "chat_url",
+    ["http://h:1/v1/chat/completions", "http://h:1/chat/completions", "http://h:1/v1/chat/completions?x=/v1"],
+)
+def test_the_endpoints_stand_beside_the_chat(chat_url: str) -> None:
+    assert url_of(chat_url, "completion") == "http://h:1/completion"
+
+
+def test_the_sampling_of_the_request_is_kept() -> None:
+    body = {"messages": [], "tools": [{}], "seed": 7, "temperature": 0.2, "max_tokens": 9, "stream": True, "n": 1}
+    sent = json.loads(completion_request(body, "<s>Hi"))
+    assert "<|channel|>" in sent.pop("preserved_tokens")
+    assert sent == {"seed": 7, "temperature": 0.2, "n_predict": 9, "stream": False, "prompt": "<s>Hi"}
+
+
+@pytest.mark.parametrize(("stop_type", "finish_reason"), [("eos", "stop"), ("limit", "length"), ("word", "stop")])
+@pytest.mark.parametrize(
+    ("prompt", "opened"), [("<|user|>x<|assistant|>", ""), ("x<think>\n", "<think>\n"), ("<think>\n</think>\n", "")]
+)
+def test_a_completion_becomes_the_answer_of_a_raw_replay(
+    stop_type: str, finish_reason: str, prompt: str, opened: str
+) -> None:
+    answer = {"content": "text", "stop_type": stop_type, "tokens_evaluated": 5, "tokens_predicted": 2}
+    body = json.loads(as_chat_completion(ChatRequest({"model": "m"}), prompt, json.dumps(answer).encode()))
+    assert body["choices"][0]["message"]["content"] == opened + "text"
+    assert body["choices"][0]["finish_reason"] == finish_reason
+    assert body["usage"] == {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"content": 1, "prompt": null}'])
+def test_another_answer_is_none(answer: bytes) -> None:
+    with pytest.raises(BadCompletion):
+        prompt_in(answer)
+    with pytest.raises(BadCompletion):
+        as_chat_completion(ChatRequest({}), "", answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "usage", "lacks"),
+    [
+        ("twelve bytes", {"completion_tokens": 14}, False),
+        ("twelve bytes", {"completion_tokens": 15}, True),
+        ("twelve bytes", None, False),
+        ("<|channel|>analysis<|message|>Hm.<|end|>", {"completion_tokens": 5}, True),
+    ],
+)
+def test_a_parsed_replay_is_known(text: str, usage: Any, lacks: bool) -> None:
+    body = {"choices": [{"message": {"content": text}}], "usage": usage}
+    assert may_lack_text(RawCompletion.parse(json.dumps(body).encode())) is lacks
+
+
+def test_the_failure_of_the_grammar_is_the_failure() -> None:
+    message = "got exception: Unexpected empty grammar stack after accepting piece: > (448)"
+    failure = find_failure(500, json.dumps({"error": {"message": message}}).encode())
+    assert failure is not None
+    assert failure.message == message
