@@ -85,4 +85,4 @@ MARKED = Family(
     by_grammar(_marked),
 )
 BUILTIN = Family("llama_builtin", rf"<\|python_tag\|>\s*{_NAME}\.call\(", by_grammar(_builtin))
-BARE = Family("pythonic", rf"\[\s*{_NAME}\s*\(", by_grammar(_bare))
+BARE = Family("pythonic", rf"^[ \t]*\[\s*{_NAME}\s*\(\s*(?:\)|\w+\s*=(?!=))", by_grammar(_bare))
