@@ -185,7 +185,6 @@ DECISIONS = (
                 "vllm-gemma4_tool_parser-c5d072c6",
                 "vllm-lfm2_tool_parser-8a24cd63",
                 "vllm-lfm2_tool_parser-c5c1da82",
-                "vllm-lfm2_tool_parser-d705f51e",
                 "vllm-longcat_tool_parser-6c7072d9",
                 "vllm-longcat_tool_parser-78de76b8",
                 "vllm-minimax_m3-2b5e5721",

@@ -9,8 +9,8 @@
     NAME()
     </function_calls>
 
-JSON's literals are taken as well as Python's. LFM2's template prints strings without escaping the quotes in them, which
-no reader can tell from the end of the string: where that leaves no valid call, it is an error.
+JSON's literals are taken as well as Python's. LFM2's template prints strings without escaping the quotes in them, so
+that their ends cannot be told: only in a call with nothing but such a string in it is the last quote the end.
 """
 
 import re
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed, NoCall
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.rawoutput.pythonvalue import NotPython, python_arguments
-from pegmend.rawoutput.values import json_object
+from pegmend.rawoutput.values import json_object, quoted
 from pegmend.turn import ToolCall
 
 _NAME = r"[^\W\d][\w.-]{0,255}"
@@ -28,19 +28,40 @@ _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>")
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
+_ONLY_STRING = re.compile(
+    rf"\s*\[\s*(?P<name>{_NAME})\s*\(\s*(?P<key>[^\W\d]\w*)\s*=\s*(?P<quote>['\"])"
+    r"(?P<value>(?:(?!<\|tool_call_end\|>).)*)(?P=quote)\s*\)\s*\]\s*(?=<\|tool_call_end\|>)",
+    re.DOTALL,
+)
+_ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
+# In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
+_MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 
 
 def _marked(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.expect(_OPEN, "the section")
-    if cursor.take(_LIST):
+    if only := _only_string(cursor):
+        yield only
+    elif cursor.take(_LIST):
         yield from _listed(cursor)
     else:
         while not cursor.at_end and (call := _call(cursor)):
             yield call
     if not cursor.take(_CLOSE) and not cursor.at_end:
         raise Malformed(f"the end of the section is missing at character {cursor.position}")
+
+
+def _only_string(cursor: Cursor) -> ToolCall | None:
+    """Go over a call whose only argument is a string with quotes that nothing escapes, and return it."""
+    found = _ONLY_STRING.match(cursor.text, cursor.position)
+    if found is None or found["quote"] not in found["value"]:
+        return None
+    if _ESCAPED.search(found["value"]) or _MORE.search(found["value"]):
+        return None
+    cursor.position = found.end()
+    return ToolCall(found["name"], json_object({found["key"]: quoted(found["value"])}))
 
 
 def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
