@@ -109,9 +109,11 @@ def _content_left(sent: SentChoice, raw: str, turn: Turn, read: Read) -> str | N
         return turn.content
     # What was sent can hold the beginning of what is no content in the end, so that the model's text comes first.
     answer_left = _left(sent.content, answer_of(raw))
-    if answer_left is None:
-        return _left(sent.content, turn.content)
-    return read(answer_left).content if turn.calls else answer_left
+    if answer_left is not None and not turn.calls:
+        return answer_left
+    if answer_left is not None and (rest := read(answer_left)).calls == turn.calls:
+        return rest.content
+    return _left(sent.content, turn.content)
 
 
 def _left(sent: str, whole: str) -> str | None:

@@ -13,6 +13,7 @@ from pegmend.adaptation import ADAPTATIONS, Adaptation, adapted
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
 from pegmend.dialects.openai_stream import NotAStream, SentStream
 from pegmend.enginelog import FailureEntry
+from pegmend.errors import TurnError
 from pegmend.failure import Failure, find_failure
 from pegmend.gate import FailureGate
 from pegmend.logwatch import LogWatch
@@ -215,15 +216,27 @@ def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
 
 
 async def _raw_completion(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
-    """Return the completion with the raw text, from wherever nothing is parsed."""
-    if request.choice_count == 1:
-        if await parses_raw_output_by_props(flow.request.url, verify_tls=verifies_tls(flow)):
-            return await _without_parser(flow, request)
-        answer = await send_again(flow, request.raw_replay())
-        if find_failure(answer.status, answer.body) or bare.may_lack_text(RawCompletion.parse(_body_of(answer))):
-            return await _without_parser(flow, request)
-        return answer.body
-    return _body_of(await send_again(flow, request.raw_replay()))
+    """Return the completion with the raw text, from the chat endpoint if nothing was parsed there."""
+    answer = await send_again(flow, request.raw_replay())
+    if request.choice_count > 1:  # the other way makes a single text
+        return _body_of(answer)
+    if find_failure(answer.status, answer.body):
+        return await _without_parser(flow, request)
+    completion = RawCompletion.parse(_body_of(answer))
+    if bare.may_lack_text(completion) or (
+        await asyncio.to_thread(_makes_no_call, request, completion)
+        and await parses_raw_output_by_props(flow.request.url, verify_tls=verifies_tls(flow))
+    ):
+        return await _without_parser(flow, request)
+    return answer.body
+
+
+def _makes_no_call(request: ChatRequest, completion: RawCompletion) -> bool:
+    """Whether the text is a plain answer, as far as it goes."""
+    try:
+        return not request.read(completion.texts[0]).calls
+    except TurnError:
+        return False
 
 
 async def _without_parser(flow: http.HTTPFlow, request: ChatRequest) -> bytes:

@@ -68,7 +68,7 @@ def print_and_compare(table: list[str], capsys: pytest.CaptureFixture[str]) -> N
     text = "\n".join(table)
     with capsys.disabled():
         print(f"\n{text}")
-    assert text in PAGE.read_text(encoding="utf-8"), f"{PAGE} has other figures"
+    assert PAGE.read_text(encoding="utf-8").count(text) == 1, f"{PAGE} has other figures"
 
 
 if NAMED:  # there is nothing to collect where PEGMEND_CORPUS names no file

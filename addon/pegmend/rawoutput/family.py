@@ -58,7 +58,7 @@ class Problem(Exception):
 
 def undeclared(name: str, tools: Tools) -> Problem:
     """Return the error for a call to a tool that may not be called."""
-    allowed = ", ".join(sorted(tools)[:20])
+    allowed = ", ".join(sorted(tools)[:20]) or "none"
     message = f"The model called {name!r}, which the request does not allow it to call (allowed: {allowed})."
     return Problem(Undeclared, message)
 

@@ -33,8 +33,9 @@ def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
     """Return what the model did in `raw`.
 
     `raw` is the text as it was generated, `tools` are those that may be called: the name, and the JSON schema of the
-    parameters. Without any, no text is a call. `truncated` says that the engine stopped the output (`finish_reason`
-    "length"): an unfinished call at its end is then left out, otherwise it is an error.
+    parameters. Without any, only a message to a tool is a call, to an undeclared one. `truncated` says that the engine
+    stopped the output (`finish_reason` "length"): an unfinished call at its end is then left out, otherwise it is an
+    error.
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """

@@ -44,7 +44,7 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
         return begun.group()
     if beside_calls and (left_over := _CLOSING_TAG.search(text)):
         return left_over.group()
-    if notation := _other_notation(text, tools):
+    if notation := _other_notation(text, names):
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
         return token.group()
@@ -60,9 +60,9 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     return found.group()[:40].strip() if found else None
 
 
-def _other_notation(text: str, tools: Collection[str]) -> str | None:
+def _other_notation(text: str, names: str) -> str | None:
     """Return the beginning of an object that names a declared tool in another notation than JSON's."""
-    declared = re.compile(rf"\W(?:{'|'.join(map(re.escape, tools))})\W")
+    declared = re.compile(rf"\W(?:{names})\W")
     for attempt in _OTHER_NOTATION.finditer(text):
         if declared.search(text, attempt.end(), attempt.end() + 200):
             return attempt.group()

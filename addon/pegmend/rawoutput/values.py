@@ -50,7 +50,13 @@ def allows_only_text(schema: Mapping[str, Any] | None, root: Mapping[str, Any]) 
 
 def member_schema(schema: Mapping[str, Any] | None, key: str, root: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the schema of an object's member, None where the object's schema does not tell."""
-    return _inner(schema, root, lambda one: (one.get("properties") or {}).get(key) or one.get("additionalProperties"))
+
+    def pick(one: Mapping[str, Any]) -> Any:
+        properties = one.get("properties")
+        declared = properties.get(key) if isinstance(properties, Mapping) else None
+        return declared if declared is not None else one.get("additionalProperties")
+
+    return _inner(schema, root, pick)
 
 
 def item_schema(schema: Mapping[str, Any] | None, root: Mapping[str, Any]) -> Mapping[str, Any] | None:

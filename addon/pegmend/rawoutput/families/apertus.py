@@ -1,6 +1,5 @@
 """Apertus: `<|tools_prefix|>[{"NAME": {json}}, {"NAME": {json}}]<|tools_suffix|>`, the name as the key."""
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -9,7 +8,7 @@ from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 from pegmend.turn import ToolCall
 
 _OPEN = re.compile(r"<\|tools_prefix\|>\s*\[\s*")
-_NAME = re.compile(r'\{\s*(?P<name>"[^"\\\n]{1,256}")\s*:\s*')
+_NAME = re.compile(r'\{\s*"(?P<name>[^"\\\n]{1,256})"\s*:\s*')
 _NAME_END = re.compile(r"\s*(?:\}\s*|\Z)")
 _COMMA = re.compile(r",\s*")
 _CLOSE = re.compile(r"\](?:\s*<\|tools_suffix\|>)?|\Z")
@@ -20,7 +19,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     while name := cursor.take(_NAME):
         arguments = cursor.json_object()
         cursor.expect(_NAME_END, "the end of the call")
-        yield ToolCall(json.loads(name["name"]), arguments)
+        yield ToolCall(name["name"], arguments)
         if not cursor.take(_COMMA):
             break
     cursor.expect(_CLOSE, "the end of the list")

@@ -23,16 +23,16 @@ def _token(name: str) -> str:
 
 _SECTION = re.compile(rf"\s*{_token('calls▁begin')}")
 _SECTION_END = re.compile(rf"\s*{_token('calls▁end')}")
-_CALL = re.compile(rf"\s*{_token('call▁begin')}\s*(?P<name>[^<>\n]{{0,256}}?)\s*{_token('sep')}")
+_CALL = re.compile(rf"\s*+{_token('call▁begin')}\s*+(?P<name>[^<>\n]{{0,256}}){_token('sep')}")
 _CALL_END = re.compile(rf"\s*+(?:```\s*+)?(?:{_token('call▁end')}|\Z)")
-_FENCED_NAME = re.compile(r"\s*(?P<name>[^<>\n{}]{1,256}?)\s*\n```(?:json)?\s*(?=\{)")
+_FENCED_NAME = re.compile(r"\s*+(?P<name>[^<>\n{}]{1,256}+)\n\s*+```(?:json)?\s*+(?=\{)")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_SECTION)
     while call := cursor.take(_CALL):
         fenced = cursor.take(_FENCED_NAME)
-        name = fenced["name"] if fenced else call["name"]
+        name = (fenced or call)["name"].strip()
         cursor.skip_space()
         arguments = cursor.json_object()
         cursor.expect(_CALL_END, "the end of the call")

@@ -34,6 +34,7 @@ _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
 # Values of an array that is still open where a call begins.
 _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
+_EMPTY_ARRAY = re.compile(r"\[\s*+\]")
 
 
 def _reader(output: Output) -> Reader:
@@ -184,20 +185,24 @@ class _Objects:
 def json_calls(cursor: Cursor, name_key: str, arguments_key: str, id_key: str = "id") -> list[ToolCall]:
     """Go over an object, or an array of objects, whose keys are known, and return the calls that they are.
 
-    Raises Cut or Malformed where any of them is none.
+    The keys have to be among those that `jsonscan` looks for. Raises Cut or Malformed where any of them is no call, and
+    Problem where its arguments are no object.
     """
     start = cursor.position
     cursor.json_value()
     found, _ = values_at(cursor.text, start)
-    value = found[0] if found else None
-    if isinstance(value, JsonArray) and value.others:
-        raise Malformed("a list of calls holds something else")
-    items = value.items if isinstance(value, JsonArray) else [value] if value else []
-    return [_call_with_keys(cursor.text, item, (name_key, arguments_key, id_key)) for item in items]
+    if not found and not _EMPTY_ARRAY.fullmatch(cursor.text, start, cursor.position):
+        raise Malformed(f"a call has no {name_key!r}")
+    items: list[JsonContainer] = []
+    for value in found:
+        assert not isinstance(value, BrokenObject)  # it has been gone over
+        if isinstance(value, JsonArray) and value.others:
+            raise Malformed("a list of calls holds something else")
+        items += value.items if isinstance(value, JsonArray) else [value]
+    return [_call_with_keys(cursor.text, item, name_key, arguments_key, id_key) for item in items]
 
 
-def _call_with_keys(text: str, value: object, keys: tuple[str, str, str]) -> ToolCall:
-    name_key, arguments_key, id_key = keys
+def _call_with_keys(text: str, value: JsonContainer, name_key: str, arguments_key: str, id_key: str) -> ToolCall:
     if not isinstance(value, JsonObject) or value.repeated:
         raise Malformed("a call is no object, or has a key twice")
     name = _string(text, value, name_key)

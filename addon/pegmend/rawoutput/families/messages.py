@@ -17,7 +17,7 @@ from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_gra
 from pegmend.turn import ToolCall
 
 _HEADER = re.compile(
-    r"\s*(?:<\|start\|>)?\s*(?:assistant)?(?P<before>[^<>]{0,300})"
+    r"\s*+(?:<\|start\|>\s*+)?(?:assistant)?(?P<before>[^<>]{0,300})"
     r"(?:<\|channel\|>\s*(?P<channel>\w{1,40})(?P<after>[^<>]{0,300}))?"
     r"(?:<\|channel\|>\s*(?P<second>\w{1,40})[^<>]{0,300})?"
     r"(?:<\|constrain\|>\s*(?P<notation>\w{0,40})[^<>]{0,80})?<\|message\|>"
