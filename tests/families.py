@@ -540,7 +540,7 @@ MAY_LACK_THE_LAST_TAG = {"glm", "glm-tight", "hy3", "k2-horizon", "beam", "qwen3
 """Formats in which the closing tag of the last value may be missing, unless the engine cut the text: there a text that
 ends right behind the end of a call in a value holds that call, with less in the value."""
 
-WITHOUT_CALLS = {"empty", "reasoning", "end_of_reasoning", "cohere_response", "kimi_k3_response", "unfinished"}
+WITHOUT_CALLS = {"ignored", "reasoning", "end_of_reasoning", "cohere_response", "kimi_k3_response", "unfinished"}
 """Families that read something else than calls."""
 
 THOUGHT_TAGS = [

@@ -8,7 +8,7 @@ import time
 import orjson
 from mitmproxy import ctx, http
 
-from pegmend import bare, sse
+from pegmend import completion, sse
 from pegmend.adaptation import ADAPTATIONS, Adaptation, adapted
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
 from pegmend.dialects.openai_stream import NotAStream, SentStream
@@ -222,30 +222,30 @@ async def _raw_completion(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
         return _body_of(answer)
     if find_failure(answer.status, answer.body):
         return await _without_parser(flow, request)
-    completion = RawCompletion.parse(_body_of(answer))
-    if bare.may_lack_text(completion) or (
-        await asyncio.to_thread(_makes_no_call, request, completion)
+    raw = RawCompletion.parse(_body_of(answer))
+    if completion.may_lack_text(raw) or (
+        await asyncio.to_thread(_makes_no_call, request, raw)
         and await parses_raw_output_by_props(flow.request.url, verify_tls=verifies_tls(flow))
     ):
         return await _without_parser(flow, request)
     return answer.body
 
 
-def _makes_no_call(request: ChatRequest, completion: RawCompletion) -> bool:
+def _makes_no_call(request: ChatRequest, raw: RawCompletion) -> bool:
     """Whether the text is a plain answer, as far as it goes."""
     try:
-        return not request.read(completion.texts[0]).calls
+        return not request.read(raw.texts[0]).calls
     except TurnError:
         return False
 
 
 async def _without_parser(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
     """Return the raw completion from the endpoints that parse nothing. Raises ReplayFailed where they are missing."""
-    rendering = await send_again(flow, orjson.dumps(request.body), bare.url_of(flow.request.url, "apply-template"))
-    prompt = bare.prompt_in(_body_of(rendering))
-    body = bare.completion_request(request.body, prompt)
-    completion = await send_again(flow, body, bare.url_of(flow.request.url, "completion"))
-    return bare.as_chat_completion(request, prompt, _body_of(completion))
+    url = completion.url_of(flow.request.url, "apply-template")
+    prompt = completion.prompt_in(_body_of(await send_again(flow, orjson.dumps(request.body), url)))
+    body = completion.completion_request(request.body, prompt)
+    answer = await send_again(flow, body, completion.url_of(flow.request.url, "completion"))
+    return completion.as_chat_completion(request, prompt, _body_of(answer))
 
 
 def _body_of(answer: Answer) -> bytes:

@@ -6,7 +6,7 @@ from mitmproxy.connection import ConnectionState
 from pegmend.replay import Answer, ReplayRequest, exchange, replay_headers
 
 
-async def send_again(flow: http.HTTPFlow, body: bytes, url: str = "") -> Answer:
+async def send_again(flow: http.HTTPFlow, body: bytes, url: str | None = None) -> Answer:
     """Return the engine's answer, from another `url` where one is given.
 
     Raises ReplayFailed where there is none in time, or the client goes away.

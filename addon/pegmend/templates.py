@@ -1,4 +1,4 @@
-"""What an engine's answers say of its chat template: which histories it does not take."""
+"""What an engine's answers say of its chat template: which histories it refuses, which output it parses."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import orjson
 
-from pegmend.bare import url_of
+from pegmend.completion import url_of
 from pegmend.failure import find_failure, messages_in
 
 # What templates say, anywhere in the engine's message, by the adaptation that helps: "This model only supports single

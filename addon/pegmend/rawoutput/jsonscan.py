@@ -2,7 +2,7 @@
 
 A value begins where `{` or `[` does and is read by JSON's grammar, never by counting braces or splitting at separators,
 so that whatever stands inside its strings is just text. Only what a reader of tool calls needs is kept: objects with a
-member that can name a call, and objects that were begun but do not parse.
+member that can be the name or the arguments of a call, and objects that were begun but do not parse.
 
 When a value turns out to be no JSON, every container that is open at that place is none either, since they all fail at
 the same character. That is why the scan goes on from the failure and never reads a character twice: the time is linear
@@ -226,7 +226,7 @@ class _Value:
             if bracket != ("}" if in_object else "]"):
                 raise _Failure(self.position - 1)
             return False
-        if after[0].find(",") < 0:
+        if "," not in after[0]:
             raise _Failure(self.position)
         if in_object:
             self._read_key()

@@ -28,6 +28,7 @@ _BODIES = {
     for quote in ("'", '"', "'''", '"""')
 }
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_CUT_WORD = re.compile(r"[-\w.]{0,40}\s*\Z")
 _MAX_DEPTH = 100
 
 
@@ -145,4 +146,4 @@ def _skip(text: str, position: int) -> int:
 
 def _failure(text: str, position: int) -> NotPython:
     # A word or a number may be what the end of the text cut short.
-    return NotPython(position, is_cut=re.compile(r"[-\w.]{0,40}\s*\Z").match(text, position) is not None)
+    return NotPython(position, is_cut=_CUT_WORD.match(text, position) is not None)

@@ -1,7 +1,7 @@
 """The reading of a whole raw output, whatever its format: from left to right, one section after the other."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
@@ -11,22 +11,22 @@ from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Rea
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
+# The characters that a section can begin with, but for the start of a line: no other place is looked at twice.
 _FIRST = r"<\[{>\]"
-"""The characters that a section can begin with, but for the start of a line: no other place is looked at twice."""
+# Engines that print the token which begins a text may print one that ends it as well, behind the first token of the
+# text: `<bos>Let<eos> me see`.
+_PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
 
 
-def _openings(families: Sequence[tuple[int, Family]]) -> re.Pattern[str]:
-    """Return the pattern for every place where a section may begin; the name of its last group tells the family."""
-    alternatives = "|".join(f"(?P<family_{index}>{family.opening})" for index, family in families)
+def _openings(families: Iterable[Family]) -> re.Pattern[str]:
+    """Return the pattern for every place where a section may begin; its last group is the family's name."""
+    alternatives = "|".join(f"(?P<{family.name}>{family.opening})" for family in families)
     return re.compile(f"(?=[{_FIRST}]|^)(?:{alternatives})", re.VERBOSE | re.MULTILINE)
 
 
-_OPENING = _openings(list(enumerate(FAMILIES)))
-_OPENING_WITHOUT_TOOLS = _openings([(index, family) for index, family in enumerate(FAMILIES) if not family.needs_tools])
-
-
-# Engines that print the token which begins a text may print one that ends it as well, behind the first token.
-_PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
+_OPENING = _openings(FAMILIES)
+_OPENING_WITHOUT_TOOLS = _openings(family for family in FAMILIES if not family.needs_tools)
+_READERS = {family.name: family.reader for family in FAMILIES}
 
 
 def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
@@ -48,11 +48,11 @@ def _sections(output: Output) -> Iterator[Section]:
     readers: dict[str, Reader] = {}
     position = 0
     while opening := pattern.search(output.text, position):
-        group = opening.lastgroup
-        assert group is not None
-        if group not in readers:
-            readers[group] = FAMILIES[int(group.removeprefix("family_"))].reader(output)
-        section = readers[group](opening.start())
+        name = opening.lastgroup
+        assert name is not None
+        if name not in readers:
+            readers[name] = _READERS[name](output)
+        section = readers[name](opening.start())
         yield section
         position = max(section.end, opening.start() + 1)
 

@@ -6,9 +6,9 @@ from pegmend.rawoutput.families import (
     cohere,
     deepseek,
     dsml,
-    empty,
     functionary,
     gemma,
+    ignored,
     inkling,
     invoke,
     json_calls,
@@ -67,4 +67,4 @@ _SHAPED: tuple[Family, ...] = (
 _CALLS = (*_MARKED, *_SHAPED)
 
 # Thoughts come first: what stands in them is no call, and their tags are no other family's.
-FAMILIES: tuple[Family, ...] = (empty.FAMILY, reasoning.opened_by(_CALLS), reasoning.CLOSED, *_CALLS)
+FAMILIES: tuple[Family, ...] = (ignored.FAMILY, reasoning.ended_by(_CALLS), reasoning.CLOSED, *_CALLS)

@@ -23,11 +23,9 @@ from pegmend.rawoutput.jsonscan import members_of
 from pegmend.rawoutput.values import json_object, typed
 from pegmend.turn import ToolCall
 
-_TAG = r"(?:ifm\|)?(?:{})(?::\w{{1,40}})?>"
-
 
 def _tag(name: str) -> str:
-    return _TAG.format(name)
+    return rf"(?:ifm\|)?(?:{name})(?::\w{{1,40}})?>"
 
 
 _NAME = r"[^\s<>{}\[\]\"']{1,256}"
@@ -62,8 +60,8 @@ def _from_keys(cursor: Cursor, parameters: Parameters) -> ToolCall:
         key = cursor.until(_KEY_END, "the end of a key")
         cursor.take(_TYPE)
         cursor.expect(_VALUE, "a value")
-        is_closed = cursor.truncated or _VALUE_END.search(cursor.text, cursor.position)
-        end = _VALUE_END if is_closed else _LAST_VALUE_END
+        is_last = not cursor.truncated and not _VALUE_END.search(cursor.text, cursor.position)
+        end = _LAST_VALUE_END if is_last else _VALUE_END
         parameters.add(key.strip(), own_value(cursor, end, _VALUE))
     return parameters.call()
 
@@ -73,12 +71,9 @@ def _from_json(cursor: Cursor, tools: Tools) -> ToolCall:
     (call,) = json_calls(cursor, "name", "arguments")
     members = {}
     for key, written in members_of(call.arguments):
-        is_string = written.startswith('"')
-        members[key] = (
-            typed(orjson.loads(written), schema_of(tools, call.name, key), tools.get(call.name))
-            if is_string
-            else written
-        )
+        members[key] = written
+        if written.startswith('"'):
+            members[key] = typed(orjson.loads(written), schema_of(tools, call.name, key), tools.get(call.name))
     return ToolCall(call.name, json_object(members))
 
 

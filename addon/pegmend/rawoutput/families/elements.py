@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.family import Problem, Tools
-from pegmend.rawoutput.values import json_object, typed
+from pegmend.rawoutput.values import json_object, quoted, typed
 from pegmend.turn import ToolCall
 
 
@@ -17,13 +16,6 @@ def schema_of(tools: Tools, name: str, key: str) -> Mapping[str, Any] | None:
     properties = tools.get(name, {}).get("properties")
     schema = properties.get(key) if isinstance(properties, Mapping) else None
     return schema if isinstance(schema, Mapping) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Bare:
-    """A value that is written as bare text."""
-
-    text: str
 
 
 class Parameters:
@@ -41,12 +33,9 @@ class Parameters:
         """Take a parameter whose value is bare text, typed by the tool's schema."""
         self.add_json(key, typed(text, schema_of(self.tools, self.name, key), self.tools.get(self.name)))
 
-    def add_value(self, key: str, value: str | Bare) -> None:
-        """Take a parameter whose value is JSON or bare text."""
-        if isinstance(value, Bare):
-            self.add(key, value.text)
-        else:
-            self.add_json(key, value)
+    def add_text(self, key: str, text: str) -> None:
+        """Take a parameter whose value is text whatever the schema says."""
+        self.add_json(key, quoted(text))
 
     def add_json(self, key: str, value: str) -> None:
         """Take a parameter whose value is JSON."""
@@ -70,39 +59,36 @@ def own_value(cursor: Cursor, end: re.Pattern[str], opening: re.Pattern[str]) ->
     return value
 
 
-@dataclass(frozen=True)
 class Invocation:
     """How a family writes a call as an element with a name and one element for each parameter.
 
-    `call` and `parameter` match the opening tags, with the white space in front, and have a group `name`; in `call` a
-    group `empty` tells that the element has no content. `parameter_tag` is the tag alone. `value_end` matches the
-    closing tag of a parameter where the call goes on behind it, for a value may hold the tag as well.
+    `call` and `parameter` are what the elements are called, as regular expressions. `string="true"` in the tag of a
+    parameter makes its value text whatever the schema says.
     """
 
-    call: re.Pattern[str]
-    call_end: re.Pattern[str]
-    parameter: re.Pattern[str]
-    parameter_tag: re.Pattern[str]
-    value_end: re.Pattern[str]
-
-    @classmethod
-    def of(cls, call: str, parameter: str, *, name: str = r'\s+name="(?P<name>[^"<>\n]{1,256})"') -> "Invocation":
-        """Return the manner of elements that are called so; the two and `name` are regular expressions."""
-        tag = rf"<{parameter}{name}[^<>\n]{{0,80}}>"
-        return cls(
-            re.compile(rf"\s*<{call}{name}\s*(?P<empty>/)?>"),
-            re.compile(rf"\s*</{call}>"),
-            re.compile(rf"\s*{tag}"),
-            re.compile(tag),
-            re.compile(rf"</{parameter}>(?=\s*(?:<{parameter}\b|</{call}>|\Z))"),
-        )
+    def __init__(self, call: str, parameter: str) -> None:
+        name = r'\s+name="(?P<name>[^"<>\n]{1,256})"'
+        tag = rf'<{parameter}{name}(?P<text>\s+string="true")?[^<>\n]{{0,80}}>'
+        self._call = re.compile(rf"\s*<{call}{name}\s*(?P<empty>/)?>")
+        self._call_end = re.compile(rf"\s*</{call}>")
+        self._parameter = re.compile(rf"\s*{tag}")
+        self._parameter_tag = re.compile(tag)
+        # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
+        self._value_end = re.compile(rf"</{parameter}>(?=\s*(?:<{parameter}\b|</{call}>|\Z))")
 
     def calls(self, cursor: Cursor, tools: Tools) -> Iterator[ToolCall]:
         """Yield the calls that stand here, one directly behind the other."""
-        while element := cursor.take(self.call):
+        while element := cursor.take(self._call):
             parameters = Parameters(tools, element["name"])
             if not element["empty"]:
-                while parameter := cursor.take(self.parameter):
-                    parameters.add(parameter["name"], own_value(cursor, self.value_end, self.parameter_tag))
-                cursor.expect(self.call_end, "the end of the call")
+                self._read_parameters(cursor, parameters)
             yield parameters.call()
+
+    def _read_parameters(self, cursor: Cursor, parameters: Parameters) -> None:
+        while parameter := cursor.take(self._parameter):
+            value = own_value(cursor, self._value_end, self._parameter_tag)
+            if parameter["text"]:
+                parameters.add_text(parameter["name"], value)
+            else:
+                parameters.add(parameter["name"], value)
+        cursor.expect(self._call_end, "the end of the call")

@@ -15,7 +15,7 @@ from pegmend.turn import ToolCall
 
 _TAG = re.compile(r"\s*<function=([^<>\n]{1,256})>\s*(?=\{)")
 _TAG_END = re.compile(r"\s*(?:</function>|\Z)")
-_LINE = re.compile(r"\s*(?:>>>)?([\w.-]{1,256})[ \t]*\n")
+_LINE = re.compile(r"\s*(?P<marker>>>>)?(?P<name>[\w.-]{1,256})[ \t]*\n")
 _NEXT_LINE = re.compile(r"(?=>>>[\w.-]{1,256}[ \t]*\n)|\Z")
 
 
@@ -27,15 +27,15 @@ def _tagged(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 
 def _lines(cursor: Cursor, tools: Tools) -> Iterator[Item]:
-    line = cursor.take(_LINE)
-    if line is None or (line[1] not in tools and line[1] != "all"):
-        if line is not None and line.group().lstrip().startswith(">>>"):
-            raise undeclared(line[1], tools)
-        raise NoCall
-    if line[1] in tools:
-        yield ToolCall(line[1], cursor.json_object())
-    else:
+    line = cursor.expect(_LINE, "a name")
+    if line["name"] in tools:
+        yield ToolCall(line["name"], cursor.json_object())
+    elif line["name"] == "all":
         yield Words(cursor.until(_NEXT_LINE, "the end of the words"))
+    elif line["marker"]:
+        raise undeclared(line["name"], tools)
+    else:
+        raise NoCall
 
 
 V31 = Family("functionary_v31", r"<function=[^<>\n]{1,256}>\s*\{", by_grammar(_tagged))

@@ -9,10 +9,11 @@ no number and no literal is a string.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Malformed
-from pegmend.rawoutput.families.elements import Bare, Parameters
+from pegmend.rawoutput.families.elements import Parameters
 from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
 from pegmend.rawoutput.values import json_object, quoted, typed
 
@@ -30,11 +31,21 @@ _COMMA = re.compile(r"\s*,")
 _MAX_DEPTH = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """A value that is written as bare text."""
+
+    text: str
+
+
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     while call := cursor.take(_CALL):
         parameters = Parameters(tools, call["name"])
         for key, value in _members(cursor, 0):
-            parameters.add_value(key, value)
+            if isinstance(value, Bare):
+                parameters.add(key, value.text)
+            else:
+                parameters.add_json(key, value)
         cursor.expect(_CALL_END, "the end of the call")
         yield parameters.call()
 

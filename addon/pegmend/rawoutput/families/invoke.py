@@ -18,8 +18,8 @@ from pegmend.rawoutput.families.elements import Invocation
 from pegmend.rawoutput.families.json_calls import json_calls
 from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar
 
-_PLAIN = Invocation.of("invoke", "parameter")
-_STEPTML = Invocation.of("steptml:invoke", "steptml:parameter")
+_PLAIN = Invocation("invoke", "parameter")
+_STEPTML = Invocation("steptml:invoke", "steptml:parameter")
 _MINIMAX = re.compile(r"<minimax:tool_call>")
 _MINIMAX_END = re.compile(r"\s*</minimax:tool_call>")
 _DOTS = re.compile(r"<dots_function_call>\s*")

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar
-from pegmend.rawoutput.values import quoted
 
 _RESPONSE = re.compile(r"<\|open\|>\s*response\s*<\|sep\|>")
 _RESPONSE_END = re.compile(r"<\|close\|>\s*response\s*<\|sep\|>|\Z")
@@ -46,7 +45,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         while argument := cursor.take(_ARGUMENT):
             value = own_value(cursor, _ARGUMENT_END, _ARGUMENT_TAG)
             if argument["type"] == "string":
-                parameters.add_json(_unescaped(argument["key"]), quoted(value))
+                parameters.add_text(_unescaped(argument["key"]), value)
             else:
                 parameters.add(_unescaped(argument["key"]), value)
         cursor.expect(_CALL_END, "the end of the call")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.families.elements import Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
-from pegmend.rawoutput.values import quoted
 
 _CALL = re.compile(r'\s*<function\s*name="(?P<name>[^"<>\n]{1,256})">')
 _CALL_END = re.compile(r"\s*</function>")
@@ -25,7 +24,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         parameters = Parameters(tools, call["name"])
         while parameter := cursor.take(_PARAMETER):
             if parameter["cdata"]:
-                parameters.add_json(parameter["name"], quoted(cursor.until(_CDATA_END, "the end of a parameter")))
+                parameters.add_text(parameter["name"], cursor.until(_CDATA_END, "the end of a parameter"))
             else:
                 parameters.add(parameter["name"], own_value(cursor, _VALUE_END, _PARAMETER_TAG))
         cursor.expect(_CALL_END, "</function>")

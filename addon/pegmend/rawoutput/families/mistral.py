@@ -1,9 +1,9 @@
 """Mistral from tokenizer v11 on: `[TOOL_CALLS]NAME[ARGS]{json}`, one behind the other.
 
 Mistral Small 3.2 writes `[CALL_ID]ID` behind the name. `[ARGS]` may be missing, and so may all of the markers where the
-engine does not print control tokens: then the name
-of a declared tool at the start of a line tells a call, if nothing but calls follows to the end of the text.
-Up to v7 the calls are a JSON array behind the marker, which the JSON family reads.
+engine does not print control tokens: then the name of a declared tool at the start of a line tells a call, if nothing
+but calls follows to the end of the text. Up to v7 the calls are a JSON array behind the marker, which the JSON family
+reads.
 """
 
 import re

@@ -54,7 +54,7 @@ def answer_of(raw: str) -> str:
     return raw
 
 
-def opened_by(families: Sequence[Family]) -> Family:
+def ended_by(families: Sequence[Family]) -> Family:
     """Return the family of thoughts that may end, without a closing tag, where a section of `families` begins."""
     call = re.compile(
         "|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE | re.MULTILINE

@@ -1,6 +1,9 @@
 """A text that ends right behind the marker of a call, or amid the name: a call that was cut."""
 
-from pegmend.rawoutput.family import Broken, Family, Output, Piece, Reader, Section
+from collections.abc import Iterator
+
+from pegmend.rawoutput.cursor import Cursor, Cut
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 
 _OPENING = r"""
   (?: <(?:seed:|minimax:|ifm\|)?tool_calls?> | <\|tool_call> | <\|tool_calls?(?:_section)?_begin\|>
@@ -10,14 +13,8 @@ _OPENING = r"""
 """
 
 
-def _reader(output: Output) -> Reader:
-    text = output.text
-
-    def read(start: int) -> Section:
-        fragment = Piece(start, len(text), ())
-        return Section(len(text), (fragment,), Broken(start, len(text), is_cut=True, is_call=True))
-
-    return read
+def _cut(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    raise Cut("the call")
 
 
-FAMILY = Family("unfinished", _OPENING, _reader)
+FAMILY = Family("unfinished", _OPENING, by_grammar(_cut))

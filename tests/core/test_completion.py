@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pegmend.bare import as_chat_completion, completion_request, may_lack_text, prompt_in, url_of
+from pegmend.completion import as_chat_completion, completion_request, may_lack_text, prompt_in, url_of
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
 from pegmend.failure import find_failure
 

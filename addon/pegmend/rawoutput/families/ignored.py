@@ -1,15 +1,17 @@
 """What is neither call nor content: sections with nothing in them, and the tokens at the ends of a turn."""
 
 import re
+from collections.abc import Iterator
 
-from pegmend.rawoutput.family import Family, Output, Piece, Reader, Section
+from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 
 _NOTHING = r"""
     <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
   | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
-  | (?<=</think>)<answer> | (?<=</think>\n)<answer> | \A\s*<answer> | </answer>\s*\Z
+  | (?:(?<=</think>) | (?<=</think>\n))<answer> | \A\s*<answer> | </answer>\s*\Z
   | <\|plamo:begin_tool_requests:plamo\|>\s*<\|plamo:end_tool_requests:plamo\|>
   | \A<\|CHATBOT_TOKEN\|> | <\|END_OF_TURN_TOKEN\|>\s*\Z
   | (?:<turn\|> | </s>)\s*\Z
@@ -17,15 +19,9 @@ _NOTHING = r"""
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)
 
 
-def _reader(output: Output) -> Reader:
-    text = output.text
-
-    def read(start: int) -> Section:
-        found = _PATTERN.match(text, start)
-        assert found is not None
-        return Section(found.end(), (Piece(start, found.end(), ()),))
-
-    return read
+def _nothing(cursor: Cursor, tools: Tools) -> Iterator[Item]:
+    cursor.expect(_PATTERN, "what holds nothing")
+    return iter(())
 
 
-FAMILY = Family("empty", _NOTHING, _reader, needs_tools=False)
+FAMILY = Family("ignored", _NOTHING, by_grammar(_nothing, may_be_empty=True), needs_tools=False)

@@ -17,24 +17,42 @@ _CHAT_SUFFIX = re.compile(r"(?:/v1)?/chat/completions.*\Z", re.DOTALL)
 # Not for the completion of a text: the conversation and what forms it, and what the answer is to look like.
 _CHAT_ONLY = frozenset(
     {
-        *("messages", "tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "reasoning_format"),
-        *("response_format", "stream", "stream_options", "n", "max_tokens", "max_completion_tokens"),
+        "chat_template_kwargs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "n",
+        "parallel_tool_calls",
+        "reasoning_format",
+        "response_format",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
     }
 )
 # Control tokens are dropped from a text unless they are asked for: those of the families with such a parser.
 _PRESERVED = (
-    *("<|channel|>", "<|constrain|>", "<|message|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>"),
-    *("<|eom|>", "<|eot|>", "<|python_tag|>"),
+    "<|start|>",
+    "<|channel|>",
+    "<|constrain|>",
+    "<|message|>",
+    "<|end|>",
+    "<|call|>",
+    "<|return|>",
+    "<|eom|>",
+    "<|eot|>",
+    "<|python_tag|>",
 )
 
 
-def may_lack_text(completion: RawCompletion) -> bool:
+def may_lack_text(raw: RawCompletion) -> bool:
     """Whether a raw replay was parsed after all, so that something may be missing from its text.
 
     It holds markers of gpt-oss, or more tokens were generated than the text has bytes; a token or two print nothing.
     """
-    (text,) = completion.texts
-    usage = completion.body.get("usage")
+    (text,) = raw.texts
+    usage = raw.body.get("usage")
     written = usage.get("completion_tokens") if isinstance(usage, dict) else None
     is_short = isinstance(written, int) and written > len(text.encode()) + 2
     return is_short or "<|channel|>" in text or "<|message|>" in text
@@ -71,14 +89,14 @@ def as_chat_completion(request: ChatRequest, prompt: str, answer: bytes) -> byte
     if not isinstance(text, str):
         raise BadCompletion("the completion has no content")
     # A raw replay begins with what the prompt has opened.
-    completion = RawCompletion.of_text(request, opened_at_end(prompt) + text).body
-    completion["choices"][0]["finish_reason"] = "length" if body.get("stop_type") == "limit" else "stop"
+    chat = RawCompletion.of_text(request, opened_at_end(prompt) + text).body
+    chat["choices"][0]["finish_reason"] = "length" if body.get("stop_type") == "limit" else "stop"
     if isinstance(body.get("model"), str):
-        completion["model"] = body["model"]
+        chat["model"] = body["model"]
     read, written = body.get("tokens_evaluated"), body.get("tokens_predicted")
     if isinstance(read, int) and isinstance(written, int):
-        completion["usage"] = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-    return orjson.dumps(completion)
+        chat["usage"] = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    return orjson.dumps(chat)
 
 
 def _object(answer: bytes) -> dict[str, Any]:
