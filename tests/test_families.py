@@ -71,6 +71,9 @@ NOTE = {
 }
 
 
+LONG_WORDS = "I will write the file that you have asked for, and then say that it is written. " * 3 + "So."
+
+
 @dataclass(frozen=True)
 class Turn:
     """What a model means."""
@@ -139,6 +142,9 @@ def _variants(family: FormatFamily) -> dict[str, Refused]:
             family.say([A], "", "A file is asked for.").replace("to=functions.", "to="),
             Turn([A], "", "A file is asked for."),
         ),
+        "words-and-bare-recipient": Refused(
+            family.say([A], LONG_WORDS).replace("to=functions.", "to="), Turn([A], LONG_WORDS)
+        ),
         "unknown-parameter": Refused(family.say([unknown]), Turn([unknown])),
         "incomplete": Refused(family.say([incomplete]), Turn([incomplete])),
         "mistyped": Refused(family.say([mistyped]), Turn([mistyped])),
@@ -161,7 +167,7 @@ REFUSED = {
     "step3": [*_SECTIONS, *_ARGUMENTS],
     "lfm2": [*_SECTIONS, "unknown-parameter"],
     "lfm2.5": _SECTIONS,
-    "gpt-oss": ["bare-recipient", "blank-before", "thoughts-and-bare-recipient"],
+    "gpt-oss": ["bare-recipient", "blank-before", "thoughts-and-bare-recipient", "words-and-bare-recipient"],
     "muse": ["unknown-parameter", "mistyped"],
     "cohere-r7b": _SECTIONS,
     # The engine knows this format by a line of its original template.

@@ -1,10 +1,13 @@
-"""The way around every parser: a plain llama-server renders the prompt, and completes it as bare text.
+"""The ways around a parser that is at work even where nothing is to be parsed.
 
-For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses even what it is asked for raw:
-it may refuse that too, and it may leave a call out of it (b10434: of gpt-oss' thoughts or words with a call behind them
-only the former come back). Docker Model Runner does not route these two endpoints.
+For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses a raw replay too. It may leave a
+call out of the answer (b10434: of gpt-oss' thoughts or words with a call behind them only the former come back); the
+tokens, which it lists where probabilities are asked for, are whole all the same. And it may refuse the text again; then a
+plain llama-server renders the prompt, and completes it as bare text, at two endpoints that Docker Model Runner does not
+route.
 """
 
+import codecs
 import re
 from typing import Any
 
@@ -31,6 +34,7 @@ _CHAT_ONLY = frozenset(
         "tools",
     }
 )
+_CONTROL_TOKEN = re.compile(r"<[^<>\s]{1,100}>|\[/?[A-Z_]{1,40}\]")
 # Control tokens are dropped from a text unless they are asked for: those of the families with such a parser.
 _PRESERVED = (
     "<|start|>",
@@ -46,16 +50,54 @@ _PRESERVED = (
 )
 
 
-def may_lack_text(raw: RawCompletion) -> bool:
-    """Whether a raw replay was parsed after all, so that something may be missing from its text.
+def token_request(replay: bytes) -> bytes:
+    """Return a raw replay that asks for the tokens as well.
 
-    It holds markers of gpt-oss, or more tokens were generated than the text has bytes; a token or two print nothing.
+    Probabilities after the sampling cost the engine least, for then it has sorted its candidates already.
     """
-    (text,) = raw.texts
-    usage = raw.body.get("usage")
-    written = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    is_short = isinstance(written, int) and written > len(text.encode()) + 2
-    return is_short or "<|channel|>" in text or "<|message|>" in text
+    return orjson.dumps({**orjson.loads(replay), "logprobs": True, "top_logprobs": 1, "post_sampling_probs": True})
+
+
+def with_whole_texts(answer: bytes) -> bytes:
+    """Return a chat completion in which the text of each choice is whole: that of its tokens, where those say more.
+
+    Raises BadCompletion where a choice has no tokens, or the answer is no chat completion.
+    """
+    raw = RawCompletion.parse(answer)
+    choices = []
+    for choice, content in zip(raw.body["choices"], raw.texts, strict=True):
+        whole = _whole_text(content, _token_texts(choice))
+        kept = {name: value for name, value in choice.items() if name != "logprobs"}
+        choices.append({**kept, "message": {**choice["message"], "content": whole}})
+    return orjson.dumps({**raw.body, "choices": choices})
+
+
+def _token_texts(choice: dict[str, Any]) -> list[str]:
+    logprobs = choice.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(tokens, list) or not tokens:
+        raise BadCompletion("a choice lists no tokens")
+    try:
+        # A character may be spread over several tokens: such pieces are put together with the token before.
+        return _decoded([bytes(token["bytes"]) for token in tokens])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadCompletion("a token has no bytes") from error
+
+
+def _decoded(pieces: list[bytes]) -> list[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return [decoder.decode(piece) for piece in pieces] + [decoder.decode(b"", final=True)]
+
+
+def _whole_text(content: str, tokens: list[str]) -> str:
+    """Return `content` where it lacks nothing that was generated but control tokens and a stop string at the end."""
+    text = "".join(tokens)
+    words = "".join(token for token in tokens if not _CONTROL_TOKEN.fullmatch(token))
+    for written in (text, words):
+        # In front of it stands what the prompt has opened.
+        if content.endswith(written) or (written.startswith(content) and content):
+            return content
+    return text
 
 
 def url_of(chat_url: str, endpoint: str) -> str:

@@ -35,8 +35,8 @@ from pegmend.record import (
 )
 from pegmend.repair import FailedTurn, Repair, Replay, recover
 from pegmend.replay import Answer, ReplayFailed
-from pegmend.resend import send_again, verifies_tls
-from pegmend.templates import parses_raw_output_by_props, refusal_in
+from pegmend.resend import send_again
+from pegmend.templates import refusal_in
 
 HEADER = "x-pegmend"
 MARKER = ":wrench:"
@@ -216,25 +216,22 @@ def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:
 
 
 async def _raw_completion(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
-    """Return the completion with the raw text, from the chat endpoint if nothing was parsed there."""
-    answer = await send_again(flow, request.raw_replay())
-    if request.choice_count > 1:  # the other way makes a single text
-        return _body_of(answer)
-    if find_failure(answer.status, answer.body):
+    """Return the completion with the raw text. Raises ReplayFailed, and BadCompletion, where there is none."""
+    replay = request.raw_replay()
+    answer = await send_again(flow, replay)
+    if find_failure(answer.status, answer.body) and request.choice_count == 1:
         return await _without_parser(flow, request)
-    raw = RawCompletion.parse(_body_of(answer))
-    if completion.may_lack_text(raw) or (
-        await asyncio.to_thread(_makes_no_call, request, raw)
-        and await parses_raw_output_by_props(flow.request.url, verify_tls=verifies_tls(flow))
-    ):
-        return await _without_parser(flow, request)
-    return answer.body
+    body = _body_of(answer)
+    if not await asyncio.to_thread(_lacks_calls, request, RawCompletion.parse(body)):
+        return body
+    # A turn that failed and makes no call is a plain answer, or it has been parsed.
+    return completion.with_whole_texts(_body_of(await send_again(flow, completion.token_request(replay))))
 
 
-def _makes_no_call(request: ChatRequest, raw: RawCompletion) -> bool:
-    """Whether the text is a plain answer, as far as it goes."""
+def _lacks_calls(request: ChatRequest, raw: RawCompletion) -> bool:
+    """Whether any of the texts is a plain answer, as far as it goes."""
     try:
-        return not request.read(raw.texts[0]).calls
+        return not all(request.read(text).calls for text in raw.texts)
     except TurnError:
         return False
 

@@ -1,4 +1,4 @@
-"""What an engine's answers say of its chat template: which histories it refuses, which output it parses."""
+"""What an engine's answers say of its chat template: which histories it refuses."""
 
 import re
 from typing import Any
@@ -15,8 +15,6 @@ _REFUSALS = {
     "unfolded": re.compile(r"single tool[- ]?calls? at once", re.IGNORECASE),
     "ids": re.compile(r"tool call ids? should be alphanumeric strings with length 9", re.IGNORECASE),
 }
-# By these the engine knows gpt-oss' template and Functionary v3.2's.
-_SIGNS_OF_A_PARSER = ("<|channel|>", ">>>all")
 _PROPS_SECONDS = 2.0
 _LIMITS = frozenset({"stream_options", "max_completion_tokens", "n_predict"})
 
@@ -45,23 +43,10 @@ def takes_several_by_answer(status: int, body: bytes) -> bool | None:
 
 async def takes_several_by_props(chat_url: str, *, verify_tls: bool) -> bool | None:
     """Return what a plain llama-server says at /props, None where there is nothing: behind Docker Model Runner."""
-    caps = (await _props(chat_url, verify_tls)).get("chat_template_caps")
-    takes_several = caps.get("supports_parallel_tool_calls") if isinstance(caps, dict) else None
-    return takes_several if isinstance(takes_several, bool) else None
-
-
-async def parses_raw_output_by_props(chat_url: str, *, verify_tls: bool) -> bool:
-    """Whether a plain llama-server's template has a parser written by hand, which is at work in a raw replay too."""
-    template = (await _props(chat_url, verify_tls)).get("chat_template")
-    return isinstance(template, str) and any(sign in template for sign in _SIGNS_OF_A_PARSER)
-
-
-async def _props(chat_url: str, verify_tls: bool) -> dict[str, Any]:
-    """Return what /props says, nothing where there is no such endpoint."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=_PROPS_SECONDS, verify=verify_tls) as client:
             response = await client.get(url_of(chat_url, "props"))
-        props = orjson.loads(response.content)
-    except (httpx.HTTPError, httpx.InvalidURL, orjson.JSONDecodeError):
-        return {}
-    return props if response.status_code == 200 and isinstance(props, dict) else {}
+        takes_several = orjson.loads(response.content)["chat_template_caps"]["supports_parallel_tool_calls"]
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
+        return None
+    return takes_several if response.status_code == 200 and isinstance(takes_several, bool) else None

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pegmend.completion import as_chat_completion, completion_request, may_lack_text, prompt_in, url_of
-from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
+from pegmend.completion import as_chat_completion, completion_request, prompt_in, url_of, with_whole_texts
+from pegmend.dialects.openai_chat import BadCompletion, ChatRequest
 from pegmend.failure import find_failure
 
 
@@ -47,18 +47,42 @@ def test_another_answer_is_none(answer: bytes) -> None:
         as_chat_completion(ChatRequest({}), "", answer)
 
 
+def listed(*tokens: str | bytes) -> bytes:
+    """Return a completion whose content is the first of the tokens, with all of them."""
+    pieces = [token.encode() if isinstance(token, str) else token for token in tokens]
+    choice = {
+        "message": {"content": pieces[0].decode()},
+        "logprobs": {"content": [{"bytes": list(piece)} for piece in pieces[1:]]},
+        "finish_reason": "stop",
+    }
+    return json.dumps({"id": "x", "choices": [choice]}).encode()
+
+
 @pytest.mark.parametrize(
-    ("text", "usage", "lacks"),
+    ("answer", "text"),
     [
-        ("twelve bytes", {"completion_tokens": 14}, False),
-        ("twelve bytes", {"completion_tokens": 15}, True),
-        ("twelve bytes", None, False),
-        ("<|channel|>analysis<|message|>Hm.<|end|>", {"completion_tokens": 5}, True),
+        (listed("Hi {a}", "Hi ", "{a}"), "Hi {a}"),
+        (listed("<think>\nHm.</think>Hi", "Hm.", "</think>", "Hi"), "<think>\nHm.</think>Hi"),
+        (listed("Hi", "Hi", "\nStop", ":"), "Hi"),
+        (listed("Hi", "<|im_start|>", "Hi", "<|im_end|>"), "Hi"),
+        (listed("漢", b"\xe6\xbc", b"\xa2"), "漢"),
+        (
+            listed("Hi", "<|channel|>", "final", "<|message|>", "Hi", "<|end|>", "<|start|>", "assistant to=x"),
+            "<|channel|>final<|message|>Hi<|end|><|start|>assistant to=x",
+        ),
+        (listed("", "<|channel|>", "x"), "<|channel|>x"),
     ],
 )
-def test_a_parsed_replay_is_known(text: str, usage: Any, lacks: bool) -> None:
-    body = {"choices": [{"message": {"content": text}}], "usage": usage}
-    assert may_lack_text(RawCompletion.parse(json.dumps(body).encode())) is lacks
+def test_a_text_is_whole_that_lacks_no_token(answer: bytes, text: str) -> None:
+    (choice,) = json.loads(with_whole_texts(answer))["choices"]
+    assert choice == {"message": {"content": text}, "finish_reason": "stop"}
+
+
+@pytest.mark.parametrize("tokens", [None, [], [{}], [{"bytes": [300]}], [{"bytes": "x"}], 1])
+def test_without_tokens_nothing_is_whole(tokens: Any) -> None:
+    body = {"choices": [{"message": {"content": "Hi"}, "logprobs": {"content": tokens}}]}
+    with pytest.raises(BadCompletion):
+        with_whole_texts(json.dumps(body).encode())
 
 
 def test_the_failure_of_the_grammar_is_the_failure() -> None:
