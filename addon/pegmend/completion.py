@@ -1,14 +1,15 @@
 """The ways around a parser that is at work even where nothing is to be parsed.
 
-For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses a raw replay too. It may leave a
-call out of the answer (b10434: of gpt-oss' thoughts or words with a call behind them only the former come back); the
-tokens, which it lists where probabilities are asked for, are whole all the same. And it may refuse the text again; then a
-plain llama-server renders the prompt, and completes it as bare text, at two endpoints that Docker Model Runner does not
-route.
+For templates with a parser written by hand (gpt-oss, Functionary v3.2) the engine parses a raw replay too. It may leave
+a call out of the answer (b10434: of gpt-oss' thoughts or words with a call behind them only the former come back); the
+tokens, which it lists where probabilities are asked for, are whole all the same. And it may refuse the text again; then
+a plain llama-server renders the prompt, and completes it as bare text, at two endpoints that Docker Model Runner does
+not route.
 """
 
 import codecs
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -58,15 +59,15 @@ def token_request(replay: bytes) -> bytes:
     return orjson.dumps({**orjson.loads(replay), "logprobs": True, "top_logprobs": 1, "post_sampling_probs": True})
 
 
-def with_whole_texts(answer: bytes) -> bytes:
+def with_whole_texts(answer: bytes, stops: Sequence[str]) -> bytes:
     """Return a chat completion in which the text of each choice is whole: that of its tokens, where those say more.
 
-    Raises BadCompletion where a choice has no tokens, or the answer is no chat completion.
+    `stops` are the strings at which the client wants a text to end. Raises BadCompletion where a choice has no tokens, or the answer is no chat completion.
     """
     raw = RawCompletion.parse(answer)
     choices = []
     for choice, content in zip(raw.body["choices"], raw.texts, strict=True):
-        whole = _whole_text(content, _token_texts(choice))
+        whole = _whole_text(content, _token_texts(choice), stops)
         kept = {name: value for name, value in choice.items() if name != "logprobs"}
         choices.append({**kept, "message": {**choice["message"], "content": whole}})
     return orjson.dumps({**raw.body, "choices": choices})
@@ -89,13 +90,14 @@ def _decoded(pieces: list[bytes]) -> list[str]:
     return [decoder.decode(piece) for piece in pieces] + [decoder.decode(b"", final=True)]
 
 
-def _whole_text(content: str, tokens: list[str]) -> str:
+def _whole_text(content: str, tokens: Sequence[str], stops: Sequence[str]) -> str:
     """Return `content` where it lacks nothing that was generated but control tokens and a stop string at the end."""
     text = "".join(tokens)
     words = "".join(token for token in tokens if not _CONTROL_TOKEN.fullmatch(token))
     for written in (text, words):
-        # In front of it stands what the prompt has opened.
-        if content.endswith(written) or (written.startswith(content) and content):
+        is_stopped = written.startswith(content) and written.startswith(tuple(stops), len(content))
+        # In front of the content stands what the prompt has opened.
+        if content.endswith(written) or is_stopped:
             return content
     return text
 

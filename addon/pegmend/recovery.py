@@ -225,7 +225,8 @@ async def _raw_completion(flow: http.HTTPFlow, request: ChatRequest) -> bytes:
     if not await asyncio.to_thread(_lacks_calls, request, RawCompletion.parse(body)):
         return body
     # A turn that failed and makes no call is a plain answer, or it has been parsed.
-    return completion.with_whole_texts(_body_of(await send_again(flow, completion.token_request(replay))))
+    listed = _body_of(await send_again(flow, completion.token_request(replay)))
+    return completion.with_whole_texts(listed, request.stops)
 
 
 def _lacks_calls(request: ChatRequest, raw: RawCompletion) -> bool:

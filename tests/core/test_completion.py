@@ -71,10 +71,11 @@ def listed(*tokens: str | bytes) -> bytes:
             "<|channel|>final<|message|>Hi<|end|><|start|>assistant to=x",
         ),
         (listed("", "<|channel|>", "x"), "<|channel|>x"),
+        (listed("Hi<|end|>", "Hi", "<|end|>", "<|start|>", "more"), "Hi<|end|><|start|>more"),
     ],
 )
 def test_a_text_is_whole_that_lacks_no_token(answer: bytes, text: str) -> None:
-    (choice,) = json.loads(with_whole_texts(answer))["choices"]
+    (choice,) = json.loads(with_whole_texts(answer, ["\nStop:"]))["choices"]
     assert choice == {"message": {"content": text}, "finish_reason": "stop"}
 
 
@@ -82,7 +83,7 @@ def test_a_text_is_whole_that_lacks_no_token(answer: bytes, text: str) -> None:
 def test_without_tokens_nothing_is_whole(tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "Hi"}, "logprobs": {"content": tokens}}]}
     with pytest.raises(BadCompletion):
-        with_whole_texts(json.dumps(body).encode())
+        with_whole_texts(json.dumps(body).encode(), [])
 
 
 def test_the_failure_of_the_grammar_is_the_failure() -> None:

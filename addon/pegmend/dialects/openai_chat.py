@@ -76,6 +76,12 @@ class ChatRequest:
         return count if isinstance(count, int) and count > 0 else 1
 
     @property
+    def stops(self) -> list[str]:
+        """The strings at which the client wants the text to end."""
+        stops = self.body.get("stop")
+        return [stop for stop in (stops if isinstance(stops, list) else [stops]) if isinstance(stop, str) and stop]
+
+    @property
     def has_fixed_seed(self) -> bool:
         """Whether the same request would be answered the same way: null and -1 mean a random seed to the engine."""
         return self.body.get("seed") not in (None, -1)
