@@ -305,8 +305,8 @@ class Writer:
         return all(re.fullmatch(self.key, key) for call in calls for key in keys_of(call.arguments))
 
 
-_QWEN = ("</parameter>", "\n<parameter=", "<function=", "</function>")
-_GLM = ("</arg_value", "</ifm|arg_value>", "<arg_value", "<ifm|arg_value>")
+_QWEN = ("</parameter>", "<parameter=", "<function=", "</function>")
+_GLM = ("arg_value", "arg_key")
 _DSML = ("</｜DSML｜parameter>", "</｜DSML｜ parameter>", "<｜DSML｜parameter", "<｜DSML｜ parameter")
 _INVOKE = ("</parameter>", "<parameter name=")
 _GEMMA_KEY = r"(?:[^<>]{0,255}[^<>\s])"
@@ -438,7 +438,9 @@ WRITERS: dict[str, Writer] = {
         _elements('<function name="NAME">', '<param name="KEY">VALUE</param>', "</function>"),
         ("</param>", "<param name=", "<![CDATA["),
     ),
-    "minicpm5-cdata": Writer("minicpm5", _minicpm5_cdata, ("]]>", "</param>", "<param name=")),
+    "minicpm5-cdata": Writer(
+        "minicpm5", _minicpm5_cdata, ("]]>", "</param>", "<param name=", "</function>", "<![CDATA[")
+    ),
     "kimi-k3": Writer("kimi_k3", _kimi_k3, ("<|close|>argument<|sep|>", "<|open|>argument key=")),
     # JSON behind a name
     "deepseek-v3": Writer(

@@ -62,7 +62,8 @@ def token_request(replay: bytes) -> bytes:
 def with_whole_texts(answer: bytes, stops: Sequence[str]) -> bytes:
     """Return a chat completion in which the text of each choice is whole: that of its tokens, where those say more.
 
-    `stops` are the strings at which the client wants a text to end. Raises BadCompletion where a choice has no tokens, or the answer is no chat completion.
+    `stops` are the strings at which the client wants a text to end. Raises BadCompletion where a choice has no tokens,
+    or the answer is no chat completion.
     """
     raw = RawCompletion.parse(answer)
     choices = []

@@ -26,6 +26,7 @@ class SentCall:
 
     name: str = ""
     arguments: str = ""
+    id: str = ""
 
     @property
     def is_whole(self) -> bool:
@@ -108,7 +109,10 @@ def _content_left(sent: SentChoice, raw: str, turn: Turn, read: Read) -> str | N
     if not sent.content:
         return turn.content
     # What was sent can hold the beginning of what is no content in the end, so that the model's text comes first.
+    # Thoughts are part of it where they were sent as content.
     answer_left = _left(sent.content, answer_of(raw))
+    if answer_left is None:
+        answer_left = _left(sent.content, raw)
     if answer_left is not None and not turn.calls:
         return answer_left
     if answer_left is not None and (rest := read(answer_left)).calls == turn.calls:

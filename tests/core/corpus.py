@@ -115,4 +115,6 @@ def _opening(row: Mapping[str, Any]) -> str:
     """Return what the prompt left open, unless the text is a rendering that closes nothing, as no model writes it."""
     opened = "<think>" if row["id"] in _IN_THOUGHT else opened_by_prompt(row["generation_prompt"] or "")
     is_rendering = row["id"].startswith("render") or row["reasoning_format"] == "none"
+    if opened.startswith(">>>"):  # no thought, but the beginning of what the model writes
+        return opened
     return "" if is_rendering and not _CLOSING.search(row["raw"]) else opened

@@ -187,7 +187,7 @@ def test_reading(raw: str, calls: list[tuple[str, str]], content: str) -> None:
         (f"{A}\ntime()", Unparseable),
         (f'{A}; read({{"path": "b"}})', Unparseable),
         (f'{A}\n{{"time": {{}}}}', Unparseable),
-        (f'{A}\n{{"action": "time", "action_input": {{}}}}', Unparseable),
+        (f'{A}\n{{"action": "time", "action_input": {{}}}}', Ambiguous),
         (f'{A}\n{{"Name": "time", "Args": {{}}}}', Unparseable),
         (f"{A}\n{{'tool': 'time', 'args': {{}}}}", Unparseable),
         (f'{A}\n{{// c\n"name": "time", "parameters": {{}}}}', Unparseable),

@@ -6,7 +6,7 @@ import secrets
 import string
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -117,8 +117,15 @@ class ChatRequest:
                 yield function
 
     def read(self, text: str, *, truncated: bool = False) -> Turn:
-        """Read a raw text with the tools that may be called. Raises a TurnError."""
-        return rawoutput.read(text, self.callable_tools, truncated=truncated)
+        """Read a raw text with the tools that may be called. Raises a TurnError.
+
+        Thoughts are content where the client wants them unparsed.
+        """
+        turn = rawoutput.read(text, self.callable_tools, truncated=truncated)
+        if not turn.reasoning or self.body.get("reasoning_format") != "none":
+            return turn
+        thoughts = text.removesuffix(rawoutput.answer_of(text))
+        return replace(turn, content=thoughts + turn.content, reasoning="")
 
     def raw_replay(self) -> bytes:
         """Return the body of the request whose answer is the model's raw text.
@@ -252,16 +259,16 @@ def _message(completion: dict[str, Any], choice: int, turn: Turn) -> dict[str, A
     return message
 
 
-def call_ids(completion_id: str, choice: int, calls: Sequence[ToolCall], first: int = 0) -> list[str]:
-    """Return the ids of calls, the first of which has the index `first` in its choice.
+def call_ids(completion_id: str, choice: int, calls: Sequence[ToolCall], before: Sequence[str] = ()) -> list[str]:
+    """Return the ids of calls, with `before` being the ids of the calls in front of them in the choice.
 
     The model's own id is taken, as the engine takes it: templates of such families print it. Where there is none, or
     one twice, the id is 32 alphanumerics, always the same for the same place in the same completion. The completion's
     id is random, so the calls' ids are unique, and reading a capture again gives the same response.
     """
     ids: list[str] = []
-    for index, call in enumerate(calls, first):
-        is_fit = _OWN_ID.fullmatch(call.id) and call.id not in ids
+    for index, call in enumerate(calls, len(before)):
+        is_fit = _OWN_ID.fullmatch(call.id) and call.id not in ids and call.id not in before
         ids.append(call.id if is_fit else _generated_id(completion_id, choice, index))
     return ids
 

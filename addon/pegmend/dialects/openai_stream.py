@@ -54,6 +54,7 @@ def _take_delta(sent: SentChoice, delta: dict[str, Any]) -> None:
         if part["index"] == len(sent.calls):
             sent.calls.append(SentCall())
         call = sent.calls[part["index"]]
+        call.id = part.get("id") or call.id
         call.name += part["function"].get("name") or ""
         call.arguments += part["function"].get("arguments") or ""
 
@@ -88,7 +89,7 @@ def _deltas(stream_id: str, choice: int, sent: SentChoice, rest: Rest) -> Iterat
         yield {"reasoning_content": rest.reasoning}
     if rest.arguments:
         yield {"tool_calls": [{"index": len(sent.calls) - 1, "function": {"arguments": rest.arguments}}]}
-    ids = call_ids(stream_id, choice, rest.calls, len(sent.calls))
+    ids = call_ids(stream_id, choice, rest.calls, [call.id for call in sent.calls])
     for index, (one, call) in enumerate(zip(ids, rest.calls, strict=True), len(sent.calls)):
         function = {"name": call.name, "arguments": call.arguments}
         identity = {"index": index, "id": one, "type": "function"}

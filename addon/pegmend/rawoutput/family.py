@@ -7,7 +7,7 @@ affair, so that a marker in an argument opens nothing.
 Most families are a grammar: a generator that moves a Cursor and yields each call as soon as it is complete.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -110,6 +110,9 @@ class Section:
     closes_reasoning: bool = False
 
 
+_CUT_TAIL = 300
+"""What else than the grammar allows, this near to the end of a text that the engine cut, is what the cut has left."""
+
 Reader = Callable[[int], Section]
 """Reads the section that begins at a place of one text. The places only ever grow."""
 
@@ -131,13 +134,18 @@ class Family:
     needs_tools: bool = True
 
 
+def _cut_section(output: Output, start: int, done: int, items: Sequence[Item]) -> Section:
+    """Return the section up to the end of the text, with the items that were complete at `done`."""
+    end = len(output.text)
+    return Section(end, (Piece(start, end, tuple(items)),), Broken(done, end, is_cut=True, is_call=True))
+
+
 def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[Output], Reader]:
     """Return the `reader` of a family whose sections a grammar describes; it has to find something in them or fail."""
 
     def read(output: Output, start: int) -> Section:
         cursor = Cursor(output.text, start, truncated=output.truncated)
         items: list[Item] = []
-        broken = None
         done = start
         try:
             for item in grammar(cursor, output.tools):
@@ -146,13 +154,16 @@ def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[Out
         except NoCall:
             return Section(max(cursor.position, start + 1))
         except Malformed as malformed:
+            if output.truncated and len(output.text) - cursor.position < _CUT_TAIL:
+                return _cut_section(output, start, done, items)
             message = f"A tool call that begins at character {done} cannot be read: {malformed}."
             raise Problem(Unparseable, message) from None
         except Cut:
-            broken = Broken(done, len(output.text), is_cut=True, is_call=True)
-            cursor.position = len(output.text)
-        if not items and broken is None and not may_be_empty:
+            return _cut_section(output, start, done, items)
+        if not items and not may_be_empty:
+            if output.truncated and len(output.text) - cursor.position < _CUT_TAIL:
+                return _cut_section(output, start, done, items)
             raise Problem(Unparseable, f"What begins at character {start} like a tool call holds none.")
-        return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),), broken)
+        return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),))
 
     return lambda output: partial(read, output)

@@ -15,14 +15,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name"})
+NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name", "action"})
 """Members whose value can name the tool."""
 
-ARGUMENT_KEYS = frozenset({"parameters", "arguments", "args", "input", "tool_input"})
+ARGUMENT_KEYS = frozenset({"parameters", "arguments", "args", "input", "tool_input", "action_input"})
 """Members whose value can be the arguments. What stands inside them is data, never a call."""
 
 LABEL_KEYS = frozenset({"type", "id", "tool_call_id"})
 """Members that a call may carry besides."""
+
+DEFINITION_KEYS = frozenset({"description"})
+"""Members that tell of a definition of a tool."""
 
 MAX_DEPTH = 1000
 """Containers open at once. Deeper text is broken: JSON parsers of clients and engines give up near here as well."""
@@ -32,7 +35,7 @@ OPENING = r"""\{ [ \t\r\n]*+ (?: ["}] | \Z) | \[ [ \t\r\n]*+ (?: \[ | \{ [ \t\r\
 bracket an array only before a container. Prose and code with braces and brackets cost nothing."""
 
 _CALL_KEYS = NAME_KEYS | ARGUMENT_KEYS
-_KEYS = _CALL_KEYS | LABEL_KEYS
+_KEYS = _CALL_KEYS | LABEL_KEYS | DEFINITION_KEYS
 _STRING_BODY = r'[^"\\]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\]*+)*+'
 _STRING = re.compile(f'"{_STRING_BODY}"')
 _KEY = re.compile(rf'"({_STRING_BODY})"[ \t\r\n]*+:[ \t\r\n]*+')

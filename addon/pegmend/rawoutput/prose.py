@@ -59,22 +59,26 @@ def remaining_prose(text: str, pieces: Sequence[Piece]) -> str:
     if was_loose:
         previous_end, _ = _skip_after_call(text, previous_end, len(text), fence)
     prose.add(text[previous_end:], is_line=was_loose)
-    return prose.text.strip()
+    return prose.text
 
 
 class _Prose:
     """Words that are put together; blank ones are left out."""
 
     def __init__(self) -> None:
-        self.text = ""
+        self._parts: list[str] = []
 
     def add(self, words: str, *, is_line: bool) -> None:
         if not words or words.isspace():
             return
-        if is_line:
-            words = words.strip()
-            self.text = f"{self.text.rstrip()}\n" if self.text else ""
-        self.text += words
+        if is_line and self._parts:
+            self._parts[-1] = self._parts[-1].rstrip()
+            self._parts.append("\n")
+        self._parts.append(words.strip() if is_line else words)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts).strip()
 
 
 def _skip_after_call(text: str, start: int, end: int, fence: str) -> tuple[int, str]:

@@ -17,6 +17,9 @@ _FIRST = r"<\[{>\]"
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
 
+# The beginning of a tag or a token at the end of a text that the engine cut.
+_CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|<[^<>\s\w]?[^<>\n]{0,100}|\[[A-Z_]{0,20})\Z")
+
 
 def _openings(families: Iterable[Family]) -> re.Pattern[str]:
     """Return the pattern for every place where a section may begin; its last group is the family's name."""
@@ -39,7 +42,8 @@ def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
-    return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn()
+    text = _PRINTED_ENDS.sub(r"\1", raw)
+    return _Reading(Output(_CUT_MARKER.sub("", text) if truncated else text, tools, truncated)).turn()
 
 
 def _sections(output: Output) -> Iterator[Section]:
@@ -66,6 +70,7 @@ class _Reading:
         self.tools = output.tools
         self.pieces: list[Piece] = []
         self.calls: list[ToolCall] = []
+        self.has_thoughts = False
         # Each of these stands for all of its kind: hostile text can hold millions.
         self.doubt: Problem | None = None
         self.first_broken: Broken | None = None
@@ -95,11 +100,18 @@ class _Reading:
         self.pieces += section.pieces
         for piece in section.pieces:
             self.calls += piece.calls
+            self.has_thoughts = self.has_thoughts or any(isinstance(item, Thought) for item in piece.items)
             for call in piece.calls:
                 if call.name not in self.tools:
                     raise undeclared(call.name, self.tools)
+            if piece.calls and not piece.is_loose and self._is_quoted(piece):
+                raise Problem(Ambiguous, "A call stands between backticks, as an example does.")
         if section.broken is not None:
             self._note_broken(section.broken)
+
+    def _is_quoted(self, piece: Piece) -> bool:
+        before, behind = self.text[max(0, piece.start - 3) : piece.start], self.text[piece.end : piece.end + 1]
+        return before.endswith("`") and before != "```" and behind == "`"
 
     def _close_reasoning(self, section: Section) -> None:
         """Take all before as reasoning that the prompt had opened, unless it had been closed or a call was made."""
@@ -108,7 +120,8 @@ class _Reading:
             self.doubt = self.doubt or Problem(Ambiguous, message)
             return
         (tag,) = section.pieces
-        if not any(isinstance(item, Thought) for piece in self.pieces for item in piece.items):
+        if not self.has_thoughts:
+            self.has_thoughts = True
             thought = remaining_prose(self.text[: tag.start], self.pieces).strip().removeprefix("thought\n")
             self.pieces = [Piece(0, tag.end, (Thought(thought),))]
         elif "|" in self.text[tag.start : tag.end]:
@@ -140,6 +153,8 @@ class _Reading:
         if self.calls and (thought := find_tag(content)):
             message = f"Calls stand beside {thought!r}, so that some of them may only have been thought of."
             raise Problem(Ambiguous, message)
+        if self.has_thoughts and (closing := signs.find_closing_tag(content)):
+            raise Problem(Ambiguous, f"{closing!r} stands behind thoughts, so that a call may have begun in them.")
         if sign := signs.find_sign(content, self.tools, beside_calls=bool(self.calls)):
             message = f"The model's output holds {sign!r}, which belongs to a tool call that pegmend cannot read."
             raise Problem(Unparseable, message)

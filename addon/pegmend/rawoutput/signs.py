@@ -4,13 +4,13 @@ Such a text must not go out as a plain answer, for then a call would be lost in 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 # What stands for a call in some family, and for nothing else. People write about tags, but a call may be lost here.
 _MARKER = re.compile(
     r"""
-      <(?:\w+[:_|])?(?:tool_calls?|function_calls?)> | <TOOLCALL> | <function=[^<>\n]{1,256}>
-    | <function\S{0,3}\s?name= | <(?:\w+:)?invoke\ name= | <start_function_call>
+      <(?:\w+[:_|])?(?:tool_calls?|function_calls?)(?::\w+)?> | <TOOLCALL> | <function=[^<>\n]{1,256}>
+    | <function\S{0,3}\s?name= | <(?:\w+:)?invoke\s+name= | <start_function_call>
     | \[TOOL_CALLS\] | \[ARGS\] | to=functions\. | \]<\]minimax\[>\[
     | <\|python_tag\|> | <[|｜]tool[_▁] | <\|?｜?\s?DSML | <\|START_ACTION\|> | <\|channel\|>commentary\ to=
     | <\|tools_prefix\|> | <\|action_start\|> | <\|function_call\|>
@@ -20,12 +20,24 @@ _MARKER = re.compile(
 # The beginning of one, which may be a mere word as well.
 _BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_call|function)|\bfunctools\[")
 _CLOSING_TAG = re.compile(
-    r"</(?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)>"
+    r"</(?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?>"
 )
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 _BRACE = re.compile(r"[{}]")
 # A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
 _OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
+
+
+def find_marker(text: str) -> str | None:
+    """Return the first marker of a call, of whatever family."""
+    found = _MARKER.search(text)
+    return found.group() if found else None
+
+
+def find_closing_tag(text: str) -> str | None:
+    """Return the first closing tag of a call or of a part of one."""
+    found = _CLOSING_TAG.search(text)
+    return found.group() if found else None
 
 
 def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
@@ -35,29 +47,36 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     kind, before an object on a line of its own, as the key of an object, or as the whole text in the manner of Python.
     Beside calls less is enough: a closing tag, the name before a parenthesis, or with braces anywhere in the text.
     """
-    names = "|".join(map(re.escape, filter(None, tools)))
+    names = "|".join(map(re.escape, filter(None, tools))) or "(?!)"
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
-    if marker := _MARKER.search(text):
-        return marker.group()
+    if marker := find_marker(text):
+        return marker
     begun = _BEGUN_MARKER.search(text)
     if begun and (beside_calls or named.search(text, begun.end())):
         return begun.group()
-    if beside_calls and (left_over := _CLOSING_TAG.search(text)):
-        return left_over.group()
+    if (closing := find_closing_tag(text)) and (beside_calls or named.search(text)):
+        return closing
     if notation := _other_notation(text, names):
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
         return token.group()
-    before_object = rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
-    as_in_python = rf"\A\s*+\[?\s*+(?:{names})\s*+\([^\n]*\)\s*+\]?\s*+\Z"
-    as_action = rf"\bAction:\s*+(?:{names})\b"
-    as_key = rf'"(?:{names})"\s*+:\s*+\{{'
-    found = re.search(f"{before_object}|{as_in_python}|{as_action}|{as_key}", text)
+    found = re.search("|".join(_shapes(names)), text, re.MULTILINE)
     if found is None and beside_calls:
-        found = re.search(rf"(?<![\w.-])(?:{names})\(", text)
+        found = re.search(rf"(?<![\w.-])(?:{names})(?:\.call)?\(", text)
         if found is None and _BRACE.search(text):
             found = named.search(text)
     return found.group()[:40].strip() if found else None
+
+
+def _shapes(names: str) -> Iterator[str]:
+    """Yield patterns for a declared name where it stands as in a call."""
+    yield rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
+    yield rf"(?:functions?\.?|\bcall:)(?:{names})(?::\d+)?\s*+(?:\{{|```)"
+    yield rf"\A(?:\s*+\[*+\s*+(?:{names})[ \t]*+\([^\n]*+)++\s*+\Z"
+    yield rf"\[\s*+(?:{names})\s*+\(\s*+(?:\)|\w++\s*+=(?!=))[^\n]*\][ \t]*+$"
+    yield rf"```tool_code\s++(?:{names})\b"
+    yield rf"\bAction:\**+\s*+(?:{names})\b"
+    yield rf'"(?:{names})"\s*+:\s*+\{{'
 
 
 def _other_notation(text: str, names: str) -> str | None:

@@ -15,7 +15,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _KIND_OF_TYPE = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 # What people write who think in Python.
 _ALIASES = {"str": "string", "bool": "boolean", "int": "integer", "float": "number", "list": "array", "dict": "object"}
-_MAX_SCHEMA_DEPTH = 8
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 
 
@@ -97,12 +96,14 @@ def _escape(control: re.Match[str]) -> str:
     return json.dumps(control.group())[1:-1]
 
 
-def _kinds(schema: Mapping[str, Any] | None, root: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
-    """Return the JSON types that a schema allows; none at all where it does not say."""
-    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+def _kinds(schema: Any, root: Mapping[str, Any], seen: set[int] | None = None) -> frozenset[str]:
+    """Return the JSON types that a schema allows; none at all where it does not say. `seen` is not looked at again."""
+    seen = set() if seen is None else seen
+    if not isinstance(schema, Mapping) or id(schema) in seen:
         return frozenset()
+    seen.add(id(schema))
     if isinstance(reference := schema.get("$ref"), str):
-        return _kinds(_referred(reference, root), root, depth + 1)
+        return _kinds(_referred(reference, root), root, seen)
     declared = schema.get("type")
     if isinstance(declared, str):
         declared = [declared]
@@ -110,7 +111,7 @@ def _kinds(schema: Mapping[str, Any] | None, root: Mapping[str, Any], depth: int
         return frozenset(_ALIASES.get(kind, kind) for kind in declared if isinstance(kind, str))
     kinds: set[str] = set()
     for alternative in _alternatives(schema):
-        kinds |= _kinds(alternative, root, depth + 1)
+        kinds |= _kinds(alternative, root, seen)
     values = [*_list(schema, "enum"), *([schema["const"]] if "const" in schema else [])]
     kinds |= {_KIND_OF_TYPE.get(type(value), "null") for value in values}
     return frozenset(kinds)
@@ -126,17 +127,19 @@ def _list(schema: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _inner(
-    schema: Mapping[str, Any] | None, root: Mapping[str, Any], pick: Callable[[Mapping[str, Any]], Any], depth: int = 0
+    schema: Any, root: Mapping[str, Any], pick: Callable[[Mapping[str, Any]], Any], seen: set[int] | None = None
 ) -> Mapping[str, Any] | None:
     """Return the first schema that `pick` finds in a schema, what it refers to, or its alternatives."""
-    if not isinstance(schema, Mapping) or depth > _MAX_SCHEMA_DEPTH:
+    seen = set() if seen is None else seen
+    if not isinstance(schema, Mapping) or id(schema) in seen:
         return None
+    seen.add(id(schema))
     if isinstance(reference := schema.get("$ref"), str):
-        return _inner(_referred(reference, root), root, pick, depth + 1)
+        return _inner(_referred(reference, root), root, pick, seen)
     if isinstance(found := pick(schema), Mapping):
         return found
     for alternative in _alternatives(schema):
-        if (found := _inner(alternative, root, pick, depth + 1)) is not None:
+        if (found := _inner(alternative, root, pick, seen)) is not None:
             return found
     return None
 

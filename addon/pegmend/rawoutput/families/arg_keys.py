@@ -42,6 +42,9 @@ _VALUE_END = re.compile(rf"</{_tag('arg_value')}(?=\s*(?:<{_tag('arg_key')}|</{_
 # The very last value may lack its closing tag.
 _LAST_VALUE_END = re.compile(rf"(?=</{_tag('tool_call')}\s*(?:</{_tag('tool_calls')}\s*)?\Z)")
 
+_INNER_TAG = re.compile(rf"<{_tag('arg_value')}|<{_tag('arg_key')}[^<>]{{0,256}}</{_tag('arg_key')}")
+_OWN_TAG = re.compile(rf"</?{_tag('arg_key|arg_value|tool_call')}")
+
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_SECTION)
@@ -57,12 +60,12 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _from_keys(cursor: Cursor, parameters: Parameters) -> ToolCall:
     while cursor.take(_KEY):
-        key = cursor.until(_KEY_END, "the end of a key")
+        key = own_value(cursor, _KEY_END, _OWN_TAG)
         cursor.take(_TYPE)
         cursor.expect(_VALUE, "a value")
         is_last = not cursor.truncated and not _VALUE_END.search(cursor.text, cursor.position)
         end = _LAST_VALUE_END if is_last else _VALUE_END
-        parameters.add(key.strip(), own_value(cursor, end, _VALUE))
+        parameters.add(key.strip(), own_value(cursor, end, _OWN_TAG if is_last else _INNER_TAG))
     return parameters.call()
 
 

@@ -7,15 +7,20 @@ from typing import Any
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor
 from pegmend.rawoutput.family import Problem, Tools
-from pegmend.rawoutput.values import json_object, quoted, typed
+from pegmend.rawoutput.values import json_object, member_schema, quoted, typed
 from pegmend.turn import ToolCall
 
 
 def schema_of(tools: Tools, name: str, key: str) -> Mapping[str, Any] | None:
     """Return the schema of a tool's parameter, None where none is declared."""
+    root = tools.get(name, {})
+    return member_schema(root, key, root)
+
+
+def declares(tools: Tools, name: str, key: str) -> bool:
+    """Whether a tool names this parameter."""
     properties = tools.get(name, {}).get("properties")
-    schema = properties.get(key) if isinstance(properties, Mapping) else None
-    return schema if isinstance(schema, Mapping) else None
+    return isinstance(properties, Mapping) and key in properties
 
 
 class Parameters:

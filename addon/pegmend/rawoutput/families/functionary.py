@@ -41,6 +41,6 @@ def _lines(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 V31 = Family("functionary_v31", r"<function=[^<>\n]{1,256}>\s*\{", by_grammar(_tagged))
 V32 = Family(
     "functionary_v32",
-    r"""(?:\A\s*|>>>)[\w.-]{1,256}[ \t]*\n\{\s*["}] | (?:\A\s*|>>>)all[ \t]*\n""",
+    r"""(?:\A\s*|>>>)[\w.-]{1,256}[ \t]*\n\{\s*["}] | (?:\A\s*(?=all\s[\s\S]*>>>)|>>>)all[ \t]*\n""",
     by_grammar(_lines),
 )

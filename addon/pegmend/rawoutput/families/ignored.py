@@ -11,10 +11,10 @@ _NOTHING = r"""
   | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
-  | (?:(?<=</think>) | (?<=</think>\n))<answer> | \A\s*<answer> | </answer>\s*\Z
   | <\|plamo:begin_tool_requests:plamo\|>\s*<\|plamo:end_tool_requests:plamo\|>
-  | \A<\|CHATBOT_TOKEN\|> | <\|END_OF_TURN_TOKEN\|>\s*\Z
-  | (?:<turn\|> | </s>)\s*\Z
+  | (?:(?<=</tool_calls>) | (?<=</tool_calls>\n))</answer>
+  | \A<\|CHATBOT_TOKEN\|> | <\|eo[mt]_id\|>
+  | (?:<\|END_OF_TURN_TOKEN\|> | <\|im_end\|> | <turn\|> | (?<=[\]}>])</s>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)
 

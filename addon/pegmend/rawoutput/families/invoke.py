@@ -58,7 +58,7 @@ def _step(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_STEP_END)
 
 
-MINIMAX = Family("minimax_m2", r'<minimax:tool_call>\s*<invoke | <invoke\ name="', by_grammar(_minimax))
+MINIMAX = Family("minimax_m2", r'<minimax:tool_call>\s*<invoke | <invoke\s+name="', by_grammar(_minimax))
 DOTS = Family("dots", "<dots_function_call>", by_grammar(_dots))
 STEP = Family(
     "step3",

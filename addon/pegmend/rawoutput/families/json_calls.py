@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import orjson
 
 from pegmend.errors import Ambiguous, Unparseable
-from pegmend.rawoutput.cursor import Cursor, Malformed
+from pegmend.rawoutput.cursor import Cursor, Cut, Malformed
 from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Reader, Section, Tools, undeclared
 from pegmend.rawoutput.jsonscan import (
     ARGUMENT_KEYS,
+    DEFINITION_KEYS,
     LABEL_KEYS,
     NAME_KEYS,
     OPENING,
@@ -34,6 +35,7 @@ _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
 # Values of an array that is still open where a call begins.
 _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
+_CALL_TYPES = frozenset({"function", "function_call", "tool", "tool_call", "tool_use"})
 _EMPTY_ARRAY = re.compile(r"\[\s*+\]")
 
 
@@ -139,6 +141,10 @@ class _Objects:
             self._doubt_other_keys(value)
             return None
         if name in self.tools:
+            if not DEFINITION_KEYS.isdisjoint(members):
+                raise Problem(Ambiguous, f"What may be a call to {name!r} may be its definition as well.")
+            if "type" in members and _string(self.text, value, "type") not in _CALL_TYPES:
+                raise Problem(Ambiguous, f"An object names the tool {name!r}, and is of another type.")
             if value.repeated or len(ARGUMENT_KEYS & members.keys()) > 1:
                 raise Problem(Ambiguous, f"A call to {name!r} has its name or its arguments twice.")
             if not arguments and value.size > 1 + len(LABEL_KEYS & members.keys()):
@@ -182,24 +188,29 @@ class _Objects:
         return cut and opened.open_key in NAME_KEYS
 
 
-def json_calls(cursor: Cursor, name_key: str, arguments_key: str, id_key: str = "id") -> list[ToolCall]:
-    """Go over an object, or an array of objects, whose keys are known, and return the calls that they are.
+def json_calls(cursor: Cursor, name_key: str, arguments_key: str, id_key: str = "id") -> Iterator[ToolCall]:
+    """Go over an object, or an array of objects, whose keys are known, and yield the calls that they are.
 
     The keys have to be among those that `jsonscan` looks for. Raises Cut or Malformed where any of them is no call, and
     Problem where its arguments are no object.
     """
     start = cursor.position
-    cursor.json_value()
+    try:
+        cursor.json_value()
+    except Cut:
+        for value in values_at(cursor.text, start)[0]:
+            if isinstance(value, JsonObject):  # complete, in a list that is not
+                yield _call_with_keys(cursor.text, value, name_key, arguments_key, id_key)
+        raise
     found, _ = values_at(cursor.text, start)
     if not found and not _EMPTY_ARRAY.fullmatch(cursor.text, start, cursor.position):
         raise Malformed(f"a call has no {name_key!r}")
-    items: list[JsonContainer] = []
     for value in found:
         assert not isinstance(value, BrokenObject)  # it has been gone over
         if isinstance(value, JsonArray) and value.others:
             raise Malformed("a list of calls holds something else")
-        items += value.items if isinstance(value, JsonArray) else [value]
-    return [_call_with_keys(cursor.text, item, name_key, arguments_key, id_key) for item in items]
+        for item in value.items if isinstance(value, JsonArray) else [value]:
+            yield _call_with_keys(cursor.text, item, name_key, arguments_key, id_key)
 
 
 def _call_with_keys(text: str, value: JsonContainer, name_key: str, arguments_key: str, id_key: str) -> ToolCall:
@@ -208,6 +219,8 @@ def _call_with_keys(text: str, value: JsonContainer, name_key: str, arguments_ke
     name = _string(text, value, name_key)
     if name is None:
         raise Malformed(f"a call has no {name_key!r}")
+    if not ARGUMENT_KEYS.isdisjoint(value.members.keys() - {arguments_key}):
+        raise Malformed(f"a call has arguments by another key than {arguments_key!r}")
     arguments = _arguments(text, _Shape(name, value.members.get(arguments_key)))
     return ToolCall(name, arguments, _id(text, value, id_key))
 
@@ -227,12 +240,12 @@ def _arguments(text: str, shape: _Shape) -> str:
     if written == "null":
         return "{}"
     if written[0] == "{":
-        if _is_schema(written):
-            raise Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
         arguments = escaped_controls(written)
         if not is_strict_json(arguments):
             message = "hold half of a character, or a number without end"
             raise Problem(Unparseable, f"The arguments of a call to {shape.name!r} {message}.")
+        if _is_schema(arguments):
+            raise Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
         return arguments
     if written[0] == '"' and (unwrapped := _object_in_string(written)) is not None:
         return unwrapped
@@ -262,10 +275,10 @@ def _objects_in(value: JsonContainer) -> Iterator[JsonObject]:
 
 def _is_schema(arguments: str) -> bool:
     """Whether arguments are a JSON schema of an object: what stands there in the definition of a tool."""
-    if '"properties"' not in arguments:
+    if '"object"' not in arguments:
         return False
-    value = json.loads(arguments, strict=False)
-    return value.get("type") == "object" and isinstance(value.get("properties"), dict)
+    value = orjson.loads(arguments)
+    return value.get("type") == "object" and (len(value) == 1 or isinstance(value.get("properties"), dict))
 
 
 def _id(text: str, value: JsonObject, key: str) -> str:

@@ -11,9 +11,10 @@ tool as recipient is words, or thoughts on the channel "analysis" and to "self".
 import re
 from collections.abc import Iterator
 
+from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed
 from pegmend.rawoutput.families.elements import Invocation, Parameters, own_value
-from pegmend.rawoutput.family import Family, Item, Thought, Tools, Words, by_grammar, undeclared
+from pegmend.rawoutput.family import Family, Item, Problem, Thought, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
 
 _HEADER = re.compile(
@@ -23,9 +24,11 @@ _HEADER = re.compile(
     r"(?:<\|constrain\|>\s*(?P<notation>\w{0,40})[^<>]{0,80})?<\|message\|>"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<>]{1,256})")
+_ANOTHER = r"(?:assistant)?[^<>]{0,300}<\|channel\|>\s*\w{1,40}[^<>]{0,300}(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>"
 # A token ends a message where another one begins behind it: thoughts may tell of tokens.
 _END = re.compile(
-    r"<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z|(?=\s*(?:<\|start\|>|\Z)))|(?=<\|start\|>\s*assistant)|\Z"
+    rf"(?P<token><\|(?:end|call|return|eom|eot)\|>)(?:\s*<\|start\|>\s*\Z|(?=\s*(?:<\|start\|>|{_ANOTHER}|\Z)))"
+    r"|(?=<\|start\|>\s*assistant)|(?=<\|channel\|>\s*\w{1,40}[^<>]{0,300}(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>)|\Z"
 )
 _CALL_END = re.compile(r"\s*(?:<\|(?:end|call|return|eom|eot)\|>(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
 _NOBODY = ("user", "assistant", "self", "commentary", "all")
@@ -42,6 +45,8 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     header = cursor.expect(_HEADER, "a message")
     recipient = _RECIPIENT.search(f"{header['before']} {header['after'] or ''}")
     name = recipient[1] if recipient else "user"
+    if recipient and name in _NOBODY and name in tools:
+        raise Problem(Ambiguous, f"A message to {name!r} may be a call of the tool with that name.")
     channel = header["second"] or header["channel"]
     if name not in _NOBODY:
         name = name.removeprefix("functions.")
@@ -52,7 +57,10 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         return
     if channel == "commentary" and header["notation"]:
         raise Malformed("a call has no recipient")
+    start = cursor.position
     text = cursor.until(_END, "the end of the message")
+    if cursor.text.startswith("<|call|>", start + len(text)) and channel == "commentary":
+        raise Malformed("a call has no recipient")
     yield Thought(text) if channel == "analysis" or name == "self" else Words(text)
 
 
@@ -77,7 +85,7 @@ def _calls(cursor: Cursor, name: str, tools: Tools, *, is_xml: bool) -> Iterator
 FAMILY = Family(
     "messages",
     r"""<\|start\|>\s*assistant[^<>]{0,300}<\|(?:channel|message)\|> | <\|channel\|>\s*(?:analysis|commentary|final)\b
-    | (?:\A\s*|<\|start\|>)to=[^\s<>]{1,256}\s*<\|(?:channel|message)\|> | \A\s*<\|message\|>""",
+    | (?:\A\s*|<\|start\|>)(?:assistant\s+)?to=[^\s<>]{1,256}\s*<\|(?:channel|message)\|> | \A\s*<\|message\|>""",
     by_grammar(_message),
     needs_tools=False,
 )

@@ -17,6 +17,7 @@ _PARAMETER = re.compile(rf"\s*{_PARAMETER_TAG.pattern}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(r"</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
 _CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
+_CDATA_TAG = re.compile(r"<param\s*name=|</function>|<!\[CDATA\[")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -24,7 +25,7 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         parameters = Parameters(tools, call["name"])
         while parameter := cursor.take(_PARAMETER):
             if parameter["cdata"]:
-                parameters.add_text(parameter["name"], cursor.until(_CDATA_END, "the end of a parameter"))
+                parameters.add_text(parameter["name"], own_value(cursor, _CDATA_END, _CDATA_TAG))
             else:
                 parameters.add(parameter["name"], own_value(cursor, _VALUE_END, _PARAMETER_TAG))
         cursor.expect(_CALL_END, "</function>")

@@ -25,7 +25,7 @@ from pegmend.turn import ToolCall
 _NAME = r"[^\W\d][\w.-]{0,255}"
 _CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
 _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
-_PYTHON_TAG = re.compile(r"<\|python_tag\|>")
+_PYTHON_TAG = re.compile(rf"\s*+(?:<\|python_tag\|>|[;,]|(?<=\n))\s*+(?={_NAME}\.call\()")
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
 _ONLY_STRING = re.compile(
@@ -36,6 +36,7 @@ _ONLY_STRING = re.compile(
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
+_LINE_END = re.compile(r"[ \t]*(?:\n|<|;|\Z)")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 
@@ -65,8 +66,7 @@ def _only_string(cursor: Cursor) -> ToolCall | None:
 
 
 def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
-    cursor.expect(_PYTHON_TAG, "the marker")
-    if call := _call(cursor):
+    while cursor.take(_PYTHON_TAG) and (call := _call(cursor)):
         yield ToolCall(call.name.removesuffix(".call"), call.arguments)
 
 
@@ -77,6 +77,8 @@ def _bare(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     if first is None or first["name"] not in tools:
         raise NoCall
     yield from _listed(cursor)
+    if not _LINE_END.match(cursor.text, cursor.position):
+        raise NoCall  # a link of Markdown, an assignment
 
 
 def _listed(cursor: Cursor) -> Iterator[ToolCall]:
@@ -106,4 +108,4 @@ MARKED = Family(
     by_grammar(_marked),
 )
 BUILTIN = Family("llama_builtin", rf"<\|python_tag\|>\s*{_NAME}\.call\(", by_grammar(_builtin))
-BARE = Family("pythonic", rf"^[ \t]*\[\s*{_NAME}\s*\(\s*(?:\)|\w+\s*=(?!=))", by_grammar(_bare))
+BARE = Family("pythonic", rf"(?:^[ \t]*|(?<=>))\[\s*{_NAME}\s*\(\s*(?:\)|\w+\s*=(?!=))", by_grammar(_bare))

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Cut
-from pegmend.rawoutput.families.elements import Parameters, schema_of
+from pegmend.rawoutput.families.elements import Parameters, declares
 from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
 from pegmend.turn import ToolCall
 
@@ -26,7 +26,7 @@ _FUNCTION_END = re.compile(r"\s*(?:</function>(?:\s*</(?:seed:)?tool_call>)?|</(
 _PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,256})>(\n?)")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(
-    r"</parameter>(?=\s*(?:<parameter=|</function>|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
+    r"</parameter>(?=\s*(?:<parameter=|</?function[=>]|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
     r"|\n(?=<parameter=(?P<next>[^<>\n]{1,256})>\n)"
 )
 # The very last value may lack its closing tag.
@@ -34,7 +34,9 @@ _LAST_VALUE_END = re.compile(r"(?=\n?</function>\s*(?:</(?:seed:)?tool_call>\s*)
 # A value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
 _CALL_IN_VALUE = re.compile(
     r"</function>\s*(?:</?(?:seed:)?tool_call>|<function=|\Z)|<(?:seed:)?tool_call>\s*<function="
+    r"|<function=[^<>\n]{1,256}>\s*(?:<parameter=|</function>)"
 )
+_PARAMETER_IN_VALUE = re.compile(r"<parameter=([^<>\n]{1,256})>")
 _ANOTHER_CALL = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=")
 
 
@@ -59,14 +61,20 @@ def _value(cursor: Cursor, parameters: Parameters) -> str:
     value = cursor.text[start : end.start()]
     if found := _CALL_IN_VALUE.search(value):
         raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
+    for found in _PARAMETER_IN_VALUE.finditer(value):
+        if _may_be_next(found[1], parameters):
+            raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
     cursor.position = end.end()
     return value
 
 
 def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
     """Return where a value ends: its closing tag, or the line of the next parameter."""
+    call = cursor.text.find("<function=", cursor.position)
     for end in _VALUE_END.finditer(cursor.text, cursor.position):
-        if end["next"] is None or _is_next(end, cursor, parameters):
+        # The line of a parameter may also be part of a value that tells of calls.
+        is_line = not 0 <= call < end.start()
+        if end["next"] is None or (is_line and _may_be_next(end["next"], parameters)):
             return end
     last = None if cursor.truncated else _LAST_VALUE_END.search(cursor.text, cursor.position)
     if last is None:
@@ -74,11 +82,9 @@ def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
     return last
 
 
-def _is_next(line: re.Match[str], cursor: Cursor, parameters: Parameters) -> bool:
-    """Whether a line that begins a parameter is one, and not part of a value that tells of calls."""
-    key = line["next"]
-    is_declared = schema_of(parameters.tools, parameters.name, key) is not None
-    return is_declared and key not in parameters and cursor.text.find("<function=", cursor.position, line.start()) < 0
+def _may_be_next(key: str, parameters: Parameters) -> bool:
+    """Whether the tool declares a parameter that has not been given yet."""
+    return declares(parameters.tools, parameters.name, key) and key not in parameters
 
 
 FAMILY = Family(

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from pegmend.rawoutput.family import Family, Output, Piece, Reader, Section, Thought
+from pegmend.errors import Ambiguous
+from pegmend.rawoutput.family import Family, Output, Piece, Problem, Reader, Section, Thought
+from pegmend.rawoutput.signs import find_marker
 
 # Opening tag -> closing tag, and the models that write them.
 _TAGS = {
-    r"<think>": r"</think>",  # most
-    r"<thinking>": r"</thinking>",
+    r"<think>": r"</think(?:ing)?>",  # most
+    r"<thinking>": r"</think(?:ing)?>",
     r"\[THINK\]": r"\[/THINK\]",  # Magistral, Ministral
     r"<seed:think>": r"</seed:think>",  # Seed-OSS
     r"<mm:think>": r"</mm:think>",  # MiniMax M3
@@ -25,9 +27,14 @@ _CLOSINGS = [*_TAGS.values(), _CLOSING_ONLY]
 _PAIRS = [(re.compile(opening), re.compile(closing)) for opening, closing in _TAGS.items()]
 _OPENING = "|".join(_TAGS)
 _CLOSING = re.compile("|".join(_CLOSINGS), re.VERBOSE)
-_TAG = re.compile("|".join([*_TAGS, *_CLOSINGS]), re.IGNORECASE | re.VERBOSE)
+# Tags of thoughts that no family here writes: what stands beside them is not certain.
+_OTHER_TAGS = r"""
+    </?(?:reasoning|thoughts?|analysis|reflection|scratchpad)> | <think\s[^<>]*> | ◁/?think▷
+  | <\|(?:begin|end)_of_thought\|>
+"""
+_TAG = re.compile("|".join([*_TAGS, *_CLOSINGS, _OTHER_TAGS]), re.IGNORECASE | re.VERBOSE)
 
-_AT_END = re.compile(rf"(?:{_OPENING})\s*\Z")
+_AT_END = re.compile(rf"(?:{_OPENING})\s*\Z|>>>\Z")
 _TAG_WINDOW = 100
 _WORD = re.compile(r"\S")
 
@@ -79,13 +86,18 @@ class _Thoughts:
         # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
         end = None if closing in self.unclosed else closing.search(text, tag.end())
         if end is not None:
-            return Section(end.end(), (Piece(start, end.end(), (Thought(text[tag.end() : end.start()]),)),))
+            thought = text[tag.end() : end.start()]
+            if self.call and opening.search(thought) and self.call.search(thought):
+                raise Problem(Ambiguous, "Thoughts begin again behind a call, which may only have been thought of.")
+            return Section(end.end(), (Piece(start, end.end(), (Thought(thought),)),))
         self.unclosed.add(closing)
         if _WORD.search(text, 0, start):
             return Section(tag.end())
         # Where the engine cut the text, the closing tag may have been to come.
         begun = self.call.search(text, tag.end()) if self.call else None
         stop = begun.start() if begun else len(text)
+        if self.call and (marker := find_marker(text[tag.end() : stop])):
+            raise Problem(Ambiguous, f"Thoughts that never end hold {marker!r}: a call may only have been thought of.")
         return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
 
 

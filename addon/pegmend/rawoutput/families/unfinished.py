@@ -9,7 +9,8 @@ _OPENING = r"""
   (?: <(?:seed:|minimax:|ifm\|)?tool_calls?> | <\|tool_call> | <\|tool_calls?(?:_section)?_begin\|>
     | <\|tool_call_start\|> | <function_calls?> | <start_function_call> | <(?:dots_function_call|longcat_tool_call)>
     | <TOOLCALL> | \[TOOL_CALLS\] | <\|START_ACTION\|> | <[｜|]tool▁calls?▁begin[｜|]>
-  ) \s*+ <? [\w.:=/-]{0,256}+ \s*+ \Z
+  ) \s*+ <? [\w.:=/\[\]-]{0,256}+ \s*+ \Z
+  | >>>[\w.-]{1,256}+ \s*+ \Z
 """
 
 
