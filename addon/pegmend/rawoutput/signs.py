@@ -72,7 +72,7 @@ def _shapes(names: str) -> Iterator[str]:
     """Yield patterns for a declared name where it stands as in a call."""
     yield rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
     yield rf"(?:functions?\.?|\bcall:)(?:{names})(?::\d+)?\s*+(?:\{{|```)"
-    yield rf"\A(?:\s*+\[*+\s*+(?:{names})[ \t]*+\([^\n]*+)++\s*+\Z"
+    yield rf"\A(?:\s*+\[*+\s*+(?:{names})[ \t]*+\([^\n]*\)[\])]*+[,;]?+[ \t]*+(?:\n|\Z))++\s*+\Z"
     yield rf"\[\s*+(?:{names})\s*+\(\s*+(?:\)|\w++\s*+=(?!=))[^\n]*\][ \t]*+$"
     yield rf"```tool_code\s++(?:{names})\b"
     yield rf"\bAction:\**+\s*+(?:{names})\b"

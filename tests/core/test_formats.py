@@ -1,0 +1,184 @@
+"""What counts as a call in other formats than JSON: texts that leave their format, and texts that look like calls."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pegmend.errors import TurnError
+from pegmend.rawoutput import Tools, read
+
+TOOLS: Tools = {
+    "read": {"properties": {"path": {"type": "string"}}},
+    "time": {"properties": {}},
+    "search": {"properties": {"q": {"type": "string"}}},
+    "write": {"properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
+    "weather": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+}
+READ = ("read", {"path": "a"})
+TIME = ("time", {})
+UNPARSEABLE = "tool_calls_unparseable"
+AMBIGUOUS = "tool_calls_ambiguous"
+UNDECLARED = "tool_calls_undeclared"
+GLM_READ = "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n"
+QWEN_READ = "<function=read>\n<parameter=path>\na\n</parameter>\n"
+CHANNEL = "<|channel|>commentary to=functions.read<|message|>"
+DEEPSEEK = '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
+
+
+def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in read(text, TOOLS, truncated=truncated).calls]
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        # a missing tag
+        (f"{QWEN_READ}<function=time>\n</function>", [READ, TIME]),
+        (f"{QWEN_READ}</tool_call>", [READ]),
+        (f"<tool_call>\n{QWEN_READ}</function>", [READ]),
+        ("<tool_call>read<arg_key>path</arg_key><arg_value>a</tool_call>", [READ]),
+        ('<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{"path": "a"}', [READ]),
+        (DEEPSEEK, [READ]),
+        # formats behind one another, and behind thoughts
+        (f'{GLM_READ}</tool_call>\n<tool_call>\n{{"name": "time", "arguments": {{}}}}\n</tool_call>', [READ, TIME]),
+        ('<think>x</think>[read(path="a")]', [READ]),
+        (f'<|channel|>analysis<|message|>x<|end|>{CHANNEL}{{"path":"a"}}<|call|>', [READ]),
+        (f'<|channel|>analysis<|message|>x<|end|>assistant{CHANNEL}{{"path":"a"}}<|call|>', [READ]),
+        (f'<|channel|>analysis<|message|>x{CHANNEL}{{"path":"a"}}<|call|>', [READ]),
+        ('<think>x</thinking>\n<tool_call>{"name": "time", "arguments": {}}</tool_call>', [TIME]),
+        ('<|python_tag|>read.call(path="a"); time.call()', [READ, TIME]),
+        ('<|python_tag|>read.call(path="a")\ntime.call()<|eom_id|>', [READ, TIME]),
+        ('<invoke  name="time"></invoke>', [TIME]),
+        ('assistant to=time<|channel|>analysis <|constrain|>xml<|message|><|call|>', [TIME]),
+        # plain answers
+        ("The price is <s>5</s>", []),
+        ("all\nBecause all match.", []),
+        ("<answer>42</answer>", []),
+        ("It is time.<|im_end|>", []),
+        ("[time()](https://example.org/time) returns the time.", []),
+        ("[read(name) for name in names]", []),
+        ("[time()] = 1", []),
+        ("<think>The time() call?</think>It is noon.", []),
+    ],
+)
+def test_calls(text: str, calls: list[Any]) -> None:
+    assert calls_in(text) == calls
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("The price is <s>5</s>", "The price is <s>5</s>"),
+        ("all\nBecause all match.", "all\nBecause all match."),
+        ("<answer>42</answer>", "<answer>42</answer>"),
+        ("It is time.<|im_end|>", "It is time."),
+        ("<|content_text|>Hi<|end_message|>", "Hi"),
+        ("<|content_thinking|>Hm<|end_message|><|message_model|><|content_text|>Hi<|end_message|>", "Hi"),
+        (f"Before.\n{GLM_READ}</tool_call>\nAfter.", "Before.\n\nAfter."),
+    ],
+)
+def test_words(text: str, content: str) -> None:
+    assert read(text, TOOLS).content == content
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # a value or a key that has swallowed what came next, or tells of calls
+        (f"{GLM_READ}<tool_call>time\n</tool_call>", AMBIGUOUS),
+        ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</tool_call>\n<tool_call>time\n</tool_call>", AMBIGUOUS),
+        ("<tool_call>read\n<arg_key>path\n<arg_value>a</arg_value>\n</tool_call>", UNPARSEABLE),
+        (f"<tool_call>read\n<arg_key>path\n<arg_value>a</arg_value>\n</tool_call>\n{GLM_READ}</tool_call>", AMBIGUOUS),
+        (f"{QWEN_READ.replace('</parameter>', '')}{QWEN_READ}</function>", AMBIGUOUS),
+        ("<function=weather><parameter=city>Paris<parameter=days>3</parameter></function>", AMBIGUOUS),
+        ('<function name="write"><param name="path"><![CDATA[a]]></param><param name="content"><![CDATA[x</param>'
+         '</function><function name="read"><param name="path"><![CDATA[b]]></param></function>', AMBIGUOUS),
+        ("<function=read><parameter=path>a</parameter><parameter=path>b</parameter></function>", AMBIGUOUS),
+        ("<|tool_call>call:read{path:a,path:b}<tool_call|>", AMBIGUOUS),
+        # thoughts
+        (f"<think>plan <tool_call>\n{QWEN_READ}</function>\n</tool_call>\n<think>next</think>", AMBIGUOUS),
+        ("<think>plan <tool_call>\n<function=read>\n<parameter=path>\nuse </think> here\n</parameter>\n</function>\n"
+         "</tool_call>", AMBIGUOUS),
+        (f"<think>I will call it. {DEEPSEEK}", AMBIGUOUS),
+        (f'{{"name": "time", "arguments": {{}}}}\n</think>\n{GLM_READ}</tool_call>', AMBIGUOUS),
+        ('<reasoning>{"name": "time", "arguments": {}} but no</reasoning>No.', AMBIGUOUS),
+        # what only looks like a call, or like its definition
+        ("Write `<function=time></function>` to call it.", AMBIGUOUS),
+        ('[{"name": "time", "description": "Tells the time.", "parameters": {}}]', AMBIGUOUS),
+        ('{"name": "time", "parameters": {"type": "object"}}', AMBIGUOUS),
+        ('Column: {"name": "time", "type": "timestamp"}', AMBIGUOUS),
+        ("<|start|>assistant to=user<|message|>Hi", ""),
+        # a tool that is not declared
+        (">>>delete\n{}", UNDECLARED),
+        ("<tool_call>delete</tool_call>", UNDECLARED),
+        ("<|channel|>commentary to=python <|constrain|>code<|message|>1", UNDECLARED),
+        # broken
+        ('<tool_call>read\n<arg_key>path</arg_key>\na</arg_value></tool_call>', UNPARSEABLE),
+        ('<|START_ACTION|>[{"tool_name": "read", "arguments": {"path": "a"}}]<|END_ACTION|>', UNPARSEABLE),
+        ('<|START_ACTION|>[{"x": 1}]<|END_ACTION|>', UNPARSEABLE),
+        ("<ifm|tool_calls><ifm|tool_call>{}</ifm|tool_call></ifm|tool_calls>", UNPARSEABLE),
+        ("<ifm|tool_calls><ifm|tool_call>[]</ifm|tool_call></ifm|tool_calls>", UNPARSEABLE),
+        ('<|tools_prefix|>[{"re\tad": {}}]', UNDECLARED),
+        ('<|channel|>commentary json<|message|>{"path": "a"}<|call|>', UNPARSEABLE),
+        ('<|channel|>commentary <|constrain|>json<|message|>{"path": "a"}', UNPARSEABLE),
+        ("<|tool_calls_section_begin|>read<|tool_calls_section_end|>", UNPARSEABLE),
+        ('{"name": "read", "arguments": {"properties": 1, "x": ' + "1" * 5000 + "}}", UNPARSEABLE),
+        # left over from a format that is not read
+        ('I will do it. [read(path="a"), time()]', UNPARSEABLE),
+        ('read(path="a")\ntime()', UNPARSEABLE),
+        ('[[read(path="a"), time()]]', UNPARSEABLE),
+        ('```tool_code\nread(path="a")\n```', UNPARSEABLE),
+        ('functions.read:0{"path": "a"}', UNPARSEABLE),
+        ("call:read{path:a}", UNPARSEABLE),
+        ('functionread\n```json\n{"path": "a"}\n```', UNPARSEABLE),
+        ('>>>read\n{"path": "a"}>>>time\n', UNPARSEABLE),
+        ('{"action": "read", "action_input": {"path": "a"}}', AMBIGUOUS),
+        ("**Action:** read\n**Action Input:** {}", UNPARSEABLE),
+        ('read{"path": "a"}\nThat was it.', UNPARSEABLE),
+        ("time {\n  ticks: 1\n}", UNPARSEABLE),
+        ("<tool_call>", UNPARSEABLE),
+        ("Sure. <tool_call>\n<function", UNPARSEABLE),
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_is_an_error(text: str, code: str) -> None:
+    try:
+        calls_in(text)
+        found = ""
+    except TurnError as error:
+        found = error.code
+    assert found == code
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "\n<tool_call>", "\n<tool_call>ti", "\n<tool_call>\n<function=time>", "\n<tool_call>\n{", "\n<|tool_",
+        "[TOOL_CALLS]time[ARGS]", "[TOOL_CALLS]ti", "\n<｜tool▁call▁begin｜>ti", "\n<function na",
+        '\n<|START_ACTION|>[{"tool_', '\n<|tools_prefix|>[{"ti', "\n<|channel|>commentary to=functions.ti",
+        "\n<minimax:tool_call>\n<invoke na", "\n[time(), ti", "<|start|>assi", "\n<tool_call:open",
+    ],
+)  # fmt: skip
+def test_a_cut_turn_keeps_its_complete_calls(tail: str) -> None:
+    for text in (f"{GLM_READ}</tool_call>{tail}", f'{DEEPSEEK}{tail}'):
+        turn = read(text, TOOLS, truncated=True)
+        assert [(call.name, json.loads(call.arguments)) for call in turn.calls][:1] == [READ]
+        assert turn.content == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('<|START_ACTION|>[{"tool_name": "read", "parameters": {"path": "a"}},{"tool_', [READ]),
+        ('[read(path="a"), ti', [READ]),
+        ('<|tools_prefix|>[{"read": {"path": "a"}}, {"ti', [READ]),
+        (DEEPSEEK + "\n<｜tool▁call▁begin｜>ti", [READ]),
+    ],
+)
+def test_a_cut_list_keeps_its_complete_calls(text: str, calls: list[Any]) -> None:
+    assert calls_in(text, truncated=True) == calls
+
+
+@pytest.mark.parametrize("text", ["(x)", "\n{x}", "{'name': 'Rex'}"])
+def test_a_tool_without_a_name_names_nothing(text: str) -> None:
+    assert read(text, {"": {}}).content == text
