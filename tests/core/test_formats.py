@@ -50,7 +50,7 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
         ('<|python_tag|>read.call(path="a"); time.call()', [READ, TIME]),
         ('<|python_tag|>read.call(path="a")\ntime.call()<|eom_id|>', [READ, TIME]),
         ('<invoke  name="time"></invoke>', [TIME]),
-        ('assistant to=time<|channel|>analysis <|constrain|>xml<|message|><|call|>', [TIME]),
+        ("assistant to=time<|channel|>analysis <|constrain|>xml<|message|><|call|>", [TIME]),
         # plain answers
         ("The price is <s>5</s>", []),
         ("all\nBecause all match.", []),
@@ -87,19 +87,25 @@ def test_words(text: str, content: str) -> None:
     [
         # a value or a key that has swallowed what came next, or tells of calls
         (f"{GLM_READ}<tool_call>time\n</tool_call>", AMBIGUOUS),
-        ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</tool_call>\n<tool_call>time\n</tool_call>", AMBIGUOUS),
+        ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</tool_call>\n<tool_call>time</tool_call>", AMBIGUOUS),
         ("<tool_call>read\n<arg_key>path\n<arg_value>a</arg_value>\n</tool_call>", UNPARSEABLE),
         (f"<tool_call>read\n<arg_key>path\n<arg_value>a</arg_value>\n</tool_call>\n{GLM_READ}</tool_call>", AMBIGUOUS),
         (f"{QWEN_READ.replace('</parameter>', '')}{QWEN_READ}</function>", AMBIGUOUS),
         ("<function=weather><parameter=city>Paris<parameter=days>3</parameter></function>", AMBIGUOUS),
-        ('<function name="write"><param name="path"><![CDATA[a]]></param><param name="content"><![CDATA[x</param>'
-         '</function><function name="read"><param name="path"><![CDATA[b]]></param></function>', AMBIGUOUS),
+        (
+            '<function name="write"><param name="path"><![CDATA[a]]></param><param name="content"><![CDATA[x</param>'
+            '</function><function name="read"><param name="path"><![CDATA[b]]></param></function>',
+            AMBIGUOUS,
+        ),
         ("<function=read><parameter=path>a</parameter><parameter=path>b</parameter></function>", AMBIGUOUS),
         ("<|tool_call>call:read{path:a,path:b}<tool_call|>", AMBIGUOUS),
         # thoughts
         (f"<think>plan <tool_call>\n{QWEN_READ}</function>\n</tool_call>\n<think>next</think>", AMBIGUOUS),
-        ("<think>plan <tool_call>\n<function=read>\n<parameter=path>\nuse </think> here\n</parameter>\n</function>\n"
-         "</tool_call>", AMBIGUOUS),
+        (
+            "<think>plan <tool_call>\n<function=read>\n<parameter=path>\nuse </think> here\n</parameter>\n</function>\n"
+            "</tool_call>",
+            AMBIGUOUS,
+        ),
         (f"<think>I will call it. {DEEPSEEK}", AMBIGUOUS),
         (f'{{"name": "time", "arguments": {{}}}}\n</think>\n{GLM_READ}</tool_call>', AMBIGUOUS),
         ('<reasoning>{"name": "time", "arguments": {}} but no</reasoning>No.', AMBIGUOUS),
@@ -114,7 +120,7 @@ def test_words(text: str, content: str) -> None:
         ("<tool_call>delete</tool_call>", UNDECLARED),
         ("<|channel|>commentary to=python <|constrain|>code<|message|>1", UNDECLARED),
         # broken
-        ('<tool_call>read\n<arg_key>path</arg_key>\na</arg_value></tool_call>', UNPARSEABLE),
+        ("<tool_call>read\n<arg_key>path</arg_key>\na</arg_value></tool_call>", UNPARSEABLE),
         ('<|START_ACTION|>[{"tool_name": "read", "arguments": {"path": "a"}}]<|END_ACTION|>', UNPARSEABLE),
         ('<|START_ACTION|>[{"x": 1}]<|END_ACTION|>', UNPARSEABLE),
         ("<ifm|tool_calls><ifm|tool_call>{}</ifm|tool_call></ifm|tool_calls>", UNPARSEABLE),
@@ -140,7 +146,7 @@ def test_words(text: str, content: str) -> None:
         ("<tool_call>", UNPARSEABLE),
         ("Sure. <tool_call>\n<function", UNPARSEABLE),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_certain_is_an_error(text: str, code: str) -> None:
     try:
         calls_in(text)
@@ -153,14 +159,26 @@ def test_what_is_not_certain_is_an_error(text: str, code: str) -> None:
 @pytest.mark.parametrize(
     "tail",
     [
-        "\n<tool_call>", "\n<tool_call>ti", "\n<tool_call>\n<function=time>", "\n<tool_call>\n{", "\n<|tool_",
-        "[TOOL_CALLS]time[ARGS]", "[TOOL_CALLS]ti", "\n<｜tool▁call▁begin｜>ti", "\n<function na",
-        '\n<|START_ACTION|>[{"tool_', '\n<|tools_prefix|>[{"ti', "\n<|channel|>commentary to=functions.ti",
-        "\n<minimax:tool_call>\n<invoke na", "\n[time(), ti", "<|start|>assi", "\n<tool_call:open",
+        "\n<tool_call>",
+        "\n<tool_call>ti",
+        "\n<tool_call>\n<function=time>",
+        "\n<tool_call>\n{",
+        "\n<|tool_",
+        "[TOOL_CALLS]time[ARGS]",
+        "[TOOL_CALLS]ti",
+        "\n<｜tool▁call▁begin｜>ti",
+        "\n<function na",
+        '\n<|START_ACTION|>[{"tool_',
+        '\n<|tools_prefix|>[{"ti',
+        "\n<|channel|>commentary to=functions.ti",
+        "\n<minimax:tool_call>\n<invoke na",
+        "\n[time(), ti",
+        "<|start|>assi",
+        "\n<tool_call:open",
     ],
-)  # fmt: skip
+)
 def test_a_cut_turn_keeps_its_complete_calls(tail: str) -> None:
-    for text in (f"{GLM_READ}</tool_call>{tail}", f'{DEEPSEEK}{tail}'):
+    for text in (f"{GLM_READ}</tool_call>{tail}", f"{DEEPSEEK}{tail}"):
         turn = read(text, TOOLS, truncated=True)
         assert [(call.name, json.loads(call.arguments)) for call in turn.calls][:1] == [READ]
         assert turn.content == ""
