@@ -188,11 +188,11 @@ def bench_bodies() -> None:
             lambda: read_body(clean),  # noqa: B023
             lambda: read_body(spoiled),  # noqa: B023
         ]
-        speeds = [len(clean) / 1e6 / _best(reader, max(3, 2_000_000 // size)) for reader in readers]
+        speeds = [len(clean) / 1e6 / _median_seconds(reader, max(3, 2_000_000 // size)) for reader in readers]
         print(f"{name:12}" + "".join(f"{speed:14.1f}" for speed in speeds), flush=True)
 
 
-def _best(work: Callable[[], object], rounds: int) -> float:
+def _median_seconds(work: Callable[[], object], rounds: int) -> float:
     times = []
     for _ in range(rounds):
         started = time.perf_counter()
@@ -246,7 +246,7 @@ def bench_families() -> None:
         calls = [call for call in SAMPLE if writer.can_write([call]) and writer.can_tell([call])] * 400
         speeds = []
         for text in (writer.write(calls), writer.write([large])):
-            seconds = _best(lambda: read(text, TOOLS), 3)  # noqa: B023
+            seconds = _median_seconds(lambda: read(text, TOOLS), 3)  # noqa: B023
             speeds.append(len(text) / 1e6 / seconds)
         print(f"{name:22}" + "".join(f"{speed:14.1f}" for speed in speeds), flush=True)
 

@@ -262,7 +262,7 @@ PARTS = [*REPEATED, *MARKERS, *PIECES]
 
 def contexts() -> list[tuple[str, str]]:
     """Return calls of every format, parted at every place between tokens."""
-    parted = {("", ""), ("x", ""), ("x ", " x")}
+    parted = {("", ""), ("x", ""), ("x ", " x"), ("", "to=x<|channel|>y"), ("x\n", "x {")}
     for writer in WRITERS.values():
         text = writer.write(CALLS)
         for token in _TOKEN.finditer(text):

@@ -24,14 +24,14 @@ _HEADER = re.compile(
     r"(?:<\|constrain\|>\s*(?P<notation>\w{0,40})[^<>]{0,80})?<\|message\|>"
 )
 _RECIPIENT = re.compile(r"\bto=([^\s<>]{1,256})")
-_TOKEN = r"<\|(?:end|call|return|eom|eot)\|>"
+_LAST = r"<\|(?:end|call|return|eom|eot)\|>"
 _CHANNEL = r"<\|channel\|>\s*\w{1,40}[^<>]{0,300}(?:<\|constrain\|>[^<>]{0,80})?<\|message\|>"
 # A token ends a message where another one begins behind it: thoughts may tell of tokens.
 _END = re.compile(
-    rf"{_TOKEN}(?:\s*<\|start\|>\s*\Z|\s*assistant(?={_CHANNEL})|(?=\s*(?:<\|start\|>|[^<>]{{0,300}}{_CHANNEL}|\Z)))"
+    rf"{_LAST}(?:\s*<\|start\|>\s*\Z|\s*assistant(?={_CHANNEL})|(?=\s*(?:<\|start\|>|[^<>]{{0,300}}{_CHANNEL}|\Z)))"
     rf"|(?=<\|start\|>\s*assistant)|(?={_CHANNEL})|\Z"
 )
-_CALL_END = re.compile(rf"\s*(?:{_TOKEN}(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
+_CALL_END = re.compile(rf"\s*(?:{_LAST}(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
 _NOBODY = ("user", "assistant", "self", "commentary", "all")
 _JSON = re.compile(r"\s*(?=\{)")
 _ATEM = re.compile(r"\s*<atem:function_calls>")
