@@ -197,6 +197,11 @@ def test_a_cut_list_keeps_its_complete_calls(text: str, calls: list[Any]) -> Non
     assert calls_in(text, truncated=True) == calls
 
 
+def test_a_cut_answer_loses_nothing() -> None:
+    for text in ("if a < b and c", "List<str", "see [A", "<b>bold</b"):
+        assert read(text, TOOLS, truncated=True).content == text
+
+
 @pytest.mark.parametrize("text", ["(x)", "\n{x}", "{'name': 'Rex'}"])
 def test_a_tool_without_a_name_names_nothing(text: str) -> None:
     assert read(text, {"": {}}).content == text

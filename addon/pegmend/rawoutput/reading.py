@@ -16,9 +16,8 @@ _FIRST = r"<\[{>\]"
 # Engines that print the token which begins a text may print one that ends it as well, behind the first token of the
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
-
-# The beginning of a tag or a token at the end of a text that the engine cut.
-_CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|<[^<>\s\w]?[^<>\n]{0,100}|\[[A-Z_]{0,20})\Z")
+# What a cut leaves of a marker behind calls.
+_CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|<[^<>\n]{0,100}|\[[A-Z_]{0,20})\Z")
 
 
 def _openings(families: Iterable[Family]) -> re.Pattern[str]:
@@ -42,8 +41,7 @@ def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
-    text = _PRINTED_ENDS.sub(r"\1", raw)
-    return _Reading(Output(_CUT_MARKER.sub("", text) if truncated else text, tools, truncated)).turn()
+    return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn()
 
 
 def _sections(output: Output) -> Iterator[Section]:
@@ -86,6 +84,8 @@ class _Reading:
             if fragment is not None and self.calls:
                 self.pieces.append(Piece(fragment, len(self.text), (), is_loose=True))
             content = remaining_prose(self.text, self.pieces)
+            if self.calls and self.output.truncated:
+                content = _CUT_MARKER.sub("", content).rstrip()
             self._check(content)
         except Problem as problem:
             raise self._error(problem) from None
