@@ -6,7 +6,7 @@ import secrets
 import string
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -121,11 +121,8 @@ class ChatRequest:
 
         Thoughts are content where the client wants them unparsed.
         """
-        turn = rawoutput.read(text, self.callable_tools, truncated=truncated)
-        if not turn.reasoning or self.body.get("reasoning_format") != "none":
-            return turn
-        thoughts = text.removesuffix(rawoutput.answer_of(text))
-        return replace(turn, content=thoughts + turn.content, reasoning="")
+        splits_thoughts = self.body.get("reasoning_format") != "none"
+        return rawoutput.read(text, self.callable_tools, truncated=truncated, splits_thoughts=splits_thoughts)
 
     def raw_replay(self) -> bytes:
         """Return the body of the request whose answer is the model's raw text.

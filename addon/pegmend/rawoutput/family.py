@@ -14,6 +14,7 @@ from typing import Any
 
 from pegmend.errors import TurnError, Undeclared, Unparseable
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed, NoCall
+from pegmend.rawoutput.signs import find_closing_tag, find_marker
 from pegmend.turn import ToolCall
 
 Tools = Mapping[str, Mapping[str, Any]]
@@ -63,6 +64,12 @@ def undeclared(name: str, tools: Tools) -> Problem:
     return Problem(Undeclared, message)
 
 
+def declares(tools: Tools, name: str, key: str) -> bool:
+    """Whether a tool names this parameter."""
+    properties = tools.get(name, {}).get("properties")
+    return isinstance(properties, Mapping) and key in properties
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part of the text that is not plain content, and what is in it.
@@ -110,8 +117,8 @@ class Section:
     closes_reasoning: bool = False
 
 
-_CUT_TAIL = 300
-"""What else than the grammar allows, this near to the end of a text that the engine cut, is what the cut has left."""
+_CUT_TAIL = 100
+"""Characters: more is no unfinished tag or name."""
 
 Reader = Callable[[int], Section]
 """Reads the section that begins at a place of one text. The places only ever grow."""
@@ -134,6 +141,14 @@ class Family:
     needs_tools: bool = True
 
 
+def _is_cut(output: Output, position: int) -> bool:
+    """Whether what stands from here on is what the engine's cut has left of a call."""
+    tail = output.text[position:]
+    if not output.truncated or len(tail) > _CUT_TAIL or "\n" in tail.strip():
+        return False
+    return not find_marker(tail[2:]) and not find_closing_tag(tail)
+
+
 def _cut_section(output: Output, start: int, done: int, items: Sequence[Item]) -> Section:
     """Return the section up to the end of the text, with the items that were complete at `done`."""
     end = len(output.text)
@@ -154,14 +169,14 @@ def by_grammar(grammar: Grammar, *, may_be_empty: bool = False) -> Callable[[Out
         except NoCall:
             return Section(max(cursor.position, start + 1))
         except Malformed as malformed:
-            if output.truncated and len(output.text) - cursor.position < _CUT_TAIL:
+            if _is_cut(output, cursor.position):
                 return _cut_section(output, start, done, items)
             message = f"A tool call that begins at character {done} cannot be read: {malformed}."
             raise Problem(Unparseable, message) from None
         except Cut:
             return _cut_section(output, start, done, items)
         if not items and not may_be_empty:
-            if output.truncated and len(output.text) - cursor.position < _CUT_TAIL:
+            if _is_cut(output, cursor.position):
                 return _cut_section(output, start, done, items)
             raise Problem(Unparseable, f"What begins at character {start} like a tool call holds none.")
         return Section(cursor.position, (Piece(start, cursor.position, tuple(items)),))

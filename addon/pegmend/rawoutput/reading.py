@@ -6,8 +6,20 @@ from collections.abc import Iterable, Iterator
 from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
 from pegmend.rawoutput.families import FAMILIES
-from pegmend.rawoutput.families.reasoning import find_tag
-from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Reader, Section, Thought, Tools, undeclared
+from pegmend.rawoutput.families.reasoning import find_tag, thinks_around, without_other_thoughts
+from pegmend.rawoutput.family import (
+    Broken,
+    Family,
+    Output,
+    Piece,
+    Problem,
+    Reader,
+    Section,
+    Thought,
+    Tools,
+    Words,
+    undeclared,
+)
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.turn import ToolCall, Turn
 
@@ -17,7 +29,7 @@ _FIRST = r"<\[{>\]"
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
 # What a cut leaves of a marker behind calls.
-_CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|<[^<>\n]{0,100}|\[[A-Z_]{0,20})\Z")
+_CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|</?[|｜\w][^\s<>]{0,100}(?:\s[^<>\n]{0,60})?|\[[A-Z_]{0,20}|<)\Z")
 
 
 def _openings(families: Iterable[Family]) -> re.Pattern[str]:
@@ -31,17 +43,17 @@ _OPENING_WITHOUT_TOOLS = _openings(family for family in FAMILIES if not family.n
 _READERS = {family.name: family.reader for family in FAMILIES}
 
 
-def read(raw: str, tools: Tools, *, truncated: bool = False) -> Turn:
+def read(raw: str, tools: Tools, *, truncated: bool = False, splits_thoughts: bool = True) -> Turn:
     """Return what the model did in `raw`.
 
     `raw` is the text as it was generated, `tools` are those that may be called: the name, and the JSON schema of the
     parameters. Without any, only a message to a tool is a call, to an undeclared one. `truncated` says that the engine
     stopped the output (`finish_reason` "length"): an unfinished call at its end is then left out, otherwise it is an
-    error.
+    error. Where the thoughts are not to be split off (`splits_thoughts`), they stand in the content with their tags.
 
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
-    return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn()
+    return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn(splits_thoughts=splits_thoughts)
 
 
 def _sections(output: Output) -> Iterator[Section]:
@@ -75,7 +87,7 @@ class _Reading:
         self.first_broken_call: Broken | None = None
         self.last_broken: Broken | None = None
 
-    def turn(self) -> Turn:
+    def turn(self, *, splits_thoughts: bool) -> Turn:
         """Read the text. Raises a TurnError."""
         try:
             for section in _sections(self.output):
@@ -89,8 +101,17 @@ class _Reading:
             self._check(content)
         except Problem as problem:
             raise self._error(problem) from None
+        if not splits_thoughts:
+            content = remaining_prose(self.text, [self._with_raw_thoughts(piece) for piece in self.pieces])
+            return Turn(tuple(self.calls), content, truncated=self.output.truncated)
         thoughts = (item.text for piece in self.pieces for item in piece.items if isinstance(item, Thought))
         return Turn(tuple(self.calls), content, "".join(thoughts).strip(), self.output.truncated)
+
+    def _with_raw_thoughts(self, piece: Piece) -> Piece:
+        """Return a piece of thoughts as words, with what marks them."""
+        if not piece.items or not all(isinstance(item, Thought) for item in piece.items):
+            return piece
+        return Piece(piece.start, piece.end, (Words(self.text[piece.start : piece.end]),))
 
     def _add(self, section: Section) -> None:
         if section.closes_reasoning:
@@ -110,8 +131,8 @@ class _Reading:
             self._note_broken(section.broken)
 
     def _is_quoted(self, piece: Piece) -> bool:
-        before, behind = self.text[max(0, piece.start - 3) : piece.start], self.text[piece.end : piece.end + 1]
-        return before.endswith("`") and before != "```" and behind == "`"
+        before, behind = self.text[max(0, piece.start - 20) : piece.start], self.text[piece.end : piece.end + 20]
+        return before.rstrip(" \t").endswith("`") and behind.lstrip(" \t").startswith("`")
 
     def _close_reasoning(self, section: Section) -> None:
         """Take all before as reasoning that the prompt had opened, unless it had been closed or a call was made."""
@@ -150,7 +171,12 @@ class _Reading:
             return
         if self.calls and self.doubt is not None:
             raise self.doubt
-        if self.calls and (thought := find_tag(content)):
+        calls = [piece.start for piece in self.pieces if piece.calls]
+        if calls and thinks_around(self.text, calls):
+            raise Problem(
+                Ambiguous, "A call stands between tags of thoughts, so that it may only have been thought of."
+            )
+        if self.calls and (thought := find_tag(without_other_thoughts(content))):
             message = f"Calls stand beside {thought!r}, so that some of them may only have been thought of."
             raise Problem(Ambiguous, message)
         if self.has_thoughts and (closing := signs.find_closing_tag(content)):

@@ -13,6 +13,7 @@ _MARKER = re.compile(
     | <function\S{0,3}\s?name= | <(?:\w+:)?invoke\s+name= | <start_function_call>
     | \[TOOL_CALLS\] | \[ARGS\] | to=functions\. | \]<\]minimax\[>\[
     | <\|python_tag\|> | <[|｜]tool[_▁] | <\|?｜?\s?DSML | <\|START_ACTION\|> | <\|channel\|>commentary\ to=
+    | <\|python_start\|> | <\|content_invoke_tool | <\|plamo:begin_tool | function\ call<\|role_sep\|>
     | <\|tools_prefix\|> | <\|action_start\|> | <\|function_call\|>
     """,
     re.VERBOSE,
@@ -20,7 +21,7 @@ _MARKER = re.compile(
 # The beginning of one, which may be a mere word as well.
 _BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_call|function)|\bfunctools\[")
 _CLOSING_TAG = re.compile(
-    r"</(?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?>"
+    r"</((?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?)>"
 )
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 _BRACE = re.compile(r"[{}]")
@@ -35,9 +36,11 @@ def find_marker(text: str) -> str | None:
 
 
 def find_closing_tag(text: str) -> str | None:
-    """Return the first closing tag of a call or of a part of one."""
-    found = _CLOSING_TAG.search(text)
-    return found.group() if found else None
+    """Return the first closing tag of a call, or of a part of one, that nothing in front of it opens."""
+    for tag in _CLOSING_TAG.finditer(text):
+        if text.find(f"<{tag[1]}", 0, tag.start()) < 0:
+            return tag.group()
+    return None
 
 
 def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
@@ -60,7 +63,9 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
         return token.group()
-    found = re.search("|".join(_shapes(names)), text, re.MULTILINE)
+    if line := _pythonic_line(text, names):
+        return line[:40]
+    found = re.search("|".join(_shapes(names)), text)
     if found is None and beside_calls:
         found = re.search(rf"(?<![\w.-])(?:{names})(?:\.call)?\(", text)
         if found is None and _BRACE.search(text):
@@ -68,12 +73,23 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
     return found.group()[:40].strip() if found else None
 
 
+def _pythonic_line(text: str, names: str) -> str | None:
+    """Return a line that ends in a list of calls by keyword, or the first one where all lines are calls."""
+    call = re.compile(rf"\[*+\s*+(?:{names})[ \t]*+\(")
+    listed = re.compile(rf"(?<![=(,]\s)(?<!\bin\s)(?<!return\s)\[\s*+(?:{names})\s*+\(\s*+(?:\)|\w++\s*+=(?!=))")
+    lines = [stripped for line in text.splitlines() if (stripped := line.strip(" \t\r,;"))]
+    for line in lines:
+        if line.endswith("]") and " for " not in line and listed.search(line):
+            return line
+    if lines and all(line.endswith((")", ")]", ")]]")) and call.match(line) for line in lines):
+        return lines[0]
+    return None
+
+
 def _shapes(names: str) -> Iterator[str]:
     """Yield patterns for a declared name where it stands as in a call."""
     yield rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
     yield rf"(?:functions?\.?|\bcall:)(?:{names})(?::\d+)?\s*+(?:\{{|```)"
-    yield rf"\A(?:\s*+\[*+\s*+(?:{names})[ \t]*+\([^\n]*\)[\])]*+[,;]?+[ \t]*+(?:\n|\Z))++\s*+\Z"
-    yield rf"\[\s*+(?:{names})\s*+\(\s*+(?:\)|\w++\s*+=(?!=))[^\n]*\][ \t]*+$"
     yield rf"```tool_code\s++(?:{names})\b"
     yield rf"\bAction:\**+\s*+(?:{names})\b"
     yield rf'"(?:{names})"\s*+:\s*+\{{'

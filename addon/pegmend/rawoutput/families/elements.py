@@ -6,7 +6,7 @@ from typing import Any
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.family import Problem, Tools
+from pegmend.rawoutput.family import Problem, Tools, declares
 from pegmend.rawoutput.values import json_object, member_schema, quoted, typed
 from pegmend.turn import ToolCall
 
@@ -15,12 +15,6 @@ def schema_of(tools: Tools, name: str, key: str) -> Mapping[str, Any] | None:
     """Return the schema of a tool's parameter, None where none is declared."""
     root = tools.get(name, {})
     return member_schema(root, key, root)
-
-
-def declares(tools: Tools, name: str, key: str) -> bool:
-    """Whether a tool names this parameter."""
-    properties = tools.get(name, {}).get("properties")
-    return isinstance(properties, Mapping) and key in properties
 
 
 class Parameters:
@@ -48,6 +42,11 @@ class Parameters:
             raise Problem(Ambiguous, f"A call to {self.name!r} has the parameter {key!r} twice.")
         self.members[key] = value
 
+    def may_take(self, key: str) -> bool:
+        """Whether a parameter with this name may come yet, as far as the tool's schema tells."""
+        is_known = bool(self.tools.get(self.name, {}).get("properties"))
+        return key not in self.members and (declares(self.tools, self.name, key) or not is_known)
+
     def call(self) -> ToolCall:
         """Return the call with the parameters read so far."""
         return ToolCall(self.name, json_object(self.members))
@@ -60,8 +59,13 @@ def own_value(cursor: Cursor, end: re.Pattern[str], opening: re.Pattern[str]) ->
     """
     value = cursor.until(end, "the end of a value")
     if found := opening.search(value):
-        raise Problem(Ambiguous, f"A value holds {found.group().strip()[:80]!r}, so that its end is not certain.")
+        raise swallowed(found.group())
     return value
+
+
+def swallowed(tag: str) -> Problem:
+    """Return the error for a value that holds a tag of its own format."""
+    return Problem(Ambiguous, f"A value holds {tag.strip()[:80]!r}, so that its end is not certain.")
 
 
 class Invocation:
@@ -91,7 +95,10 @@ class Invocation:
 
     def _read_parameters(self, cursor: Cursor, parameters: Parameters) -> None:
         while parameter := cursor.take(self._parameter):
-            value = own_value(cursor, self._value_end, self._parameter_tag)
+            value = cursor.until(self._value_end, "the end of a value")
+            for tag in self._parameter_tag.finditer(value):
+                if parameters.may_take(tag["name"]):
+                    raise swallowed(tag.group())
             if parameter["text"]:
                 parameters.add_text(parameter["name"], value)
             else:

@@ -13,7 +13,7 @@ _NOTHING = r"""
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
   | <\|plamo:begin_tool_requests:plamo\|>\s*<\|plamo:end_tool_requests:plamo\|>
   | (?:(?<=</tool_calls>) | (?<=</tool_calls>\n))</answer>
-  | \A<\|CHATBOT_TOKEN\|> | <\|eo[mt]_id\|>
+  | \A<\|CHATBOT_TOKEN\|> | <\|eo[mt]_id\|>(?=\s*(?:\Z|;|<\|python_tag|\{))
   | (?:<\|END_OF_TURN_TOKEN\|> | <\|im_end\|> | <turn\|> | (?<=[\]}>])</s>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)

@@ -14,7 +14,18 @@ import orjson
 
 from pegmend.errors import Ambiguous, Unparseable
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed
-from pegmend.rawoutput.family import Broken, Family, Output, Piece, Problem, Reader, Section, Tools, undeclared
+from pegmend.rawoutput.family import (
+    Broken,
+    Family,
+    Output,
+    Piece,
+    Problem,
+    Reader,
+    Section,
+    Tools,
+    declares,
+    undeclared,
+)
 from pegmend.rawoutput.jsonscan import (
     ARGUMENT_KEYS,
     DEFINITION_KEYS,
@@ -35,6 +46,7 @@ _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
 # Values of an array that is still open where a call begins.
 _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
+_NAME_WINDOW = 300
 _CALL_TYPES = frozenset({"function", "function_call", "tool", "tool_call", "tool_use"})
 _EMPTY_ARRAY = re.compile(r"\[\s*+\]")
 
@@ -60,6 +72,8 @@ class _Objects:
     def __init__(self, text: str, tools: Tools) -> None:
         self.text = text
         self.tools = tools
+        names = "|".join(map(re.escape, tools))
+        self.quoted_name = re.compile(f'"(?:{names})"')
         # Stands for all of its kind: hostile text can hold millions.
         self.doubt: Problem | None = None
 
@@ -107,7 +121,10 @@ class _Objects:
             return None
         if shape.name in self.tools:
             self._refuse_calls_beside(value, shape)
-            return ToolCall(shape.name, _arguments(self.text, shape), _id(self.text, value, "id"))
+            arguments = _arguments(self.text, shape)
+            if not declares(self.tools, shape.name, "type") and _is_schema(arguments):
+                raise Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
+            return ToolCall(shape.name, arguments, _id(self.text, value, "id"))
         unknown = undeclared(shape.name, self.tools)
         if shape.arguments is not None:
             raise unknown
@@ -177,14 +194,15 @@ class _Objects:
 
     def _looks_like_call(self, broken: BrokenObject) -> bool:
         """Whether an object that does not parse was going to be a call, or to hold one, in a text without calls."""
-        opens_call = any(self._opens_call(one, cut=broken.cut) for one in broken.opened)
+        opens_call = any(self._opens_call(one, broken.end, cut=broken.cut) for one in broken.opened)
         return opens_call or any(map(self._holds_tool, broken.inner))
 
-    def _opens_call(self, opened: JsonObject, *, cut: bool) -> bool:
-        if opened.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(opened.members):
-            return True
+    def _opens_call(self, opened: JsonObject, end: int, *, cut: bool) -> bool:
         if self._names_tool(opened):
             return True
+        if opened.open_key in ARGUMENT_KEYS or not ARGUMENT_KEYS.isdisjoint(opened.members):
+            # Code is full of such keys: the name has to stand behind the break, or may have been cut off.
+            return cut or self.quoted_name.search(self.text, end, end + _NAME_WINDOW) is not None
         return cut and opened.open_key in NAME_KEYS
 
 
@@ -244,8 +262,6 @@ def _arguments(text: str, shape: _Shape) -> str:
         if not is_strict_json(arguments):
             message = "hold half of a character, or a number without end"
             raise Problem(Unparseable, f"The arguments of a call to {shape.name!r} {message}.")
-        if _is_schema(arguments):
-            raise Problem(Ambiguous, f"What may be a call to {shape.name!r} may be its definition as well.")
         return arguments
     if written[0] == '"' and (unwrapped := _object_in_string(written)) is not None:
         return unwrapped

@@ -32,6 +32,8 @@ _END = re.compile(
     rf"|(?=<\|start\|>\s*assistant)|(?={_CHANNEL})|\Z"
 )
 _CALL_END = re.compile(rf"\s*(?:{_LAST}(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|\Z)")
+_LAST_TOKEN = re.compile(_LAST)
+_MAY_BE_CALL = re.compile(r"\bto=|[{\[]|<tool_call>|<function=")
 _NOBODY = ("user", "assistant", "self", "commentary", "all")
 _JSON = re.compile(r"\s*(?=\{)")
 _ATEM = re.compile(r"\s*<atem:function_calls>")
@@ -62,7 +64,23 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     text = cursor.until(_END, "the end of the message")
     if cursor.text.startswith("<|call|>", start + len(text)) and channel == "commentary":
         raise Malformed("a call has no recipient")
-    yield Thought(text) if channel == "analysis" or name == "self" else Words(text)
+    if channel == "analysis" or name == "self":
+        yield from _thoughts(text)
+    else:
+        yield Words(text)
+
+
+def _thoughts(text: str) -> Iterator[Item]:
+    """Yield thoughts, and the words that stand behind a token which should have ended them."""
+    token = _LAST_TOKEN.search(text)
+    behind = text[token.end() :] if token else ""
+    if _MAY_BE_CALL.search(behind):
+        raise Problem(Ambiguous, "What may be a call stands behind the end of thoughts without a message of its own.")
+    if token and token.group() == "<|end|>":
+        yield Thought(text[: token.start()])
+        yield Words(behind)
+    else:
+        yield Thought(text)
 
 
 def _calls(cursor: Cursor, name: str, tools: Tools, *, is_xml: bool) -> Iterator[ToolCall]:

@@ -17,7 +17,7 @@ _PARAMETER = re.compile(rf"\s*{_PARAMETER_TAG.pattern}")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(r"</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
 _CDATA_END = re.compile(r"\]\]>\s*</param>(?=\s*(?:<param\s*name=|</function>|\Z))")
-_CDATA_TAG = re.compile(r"<param\s*name=|</function>|<!\[CDATA\[")
+_CDATA_TAG = re.compile(r"<param\s*name=|</function>\s*<function\s*name=|<!\[CDATA\[")
 
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:

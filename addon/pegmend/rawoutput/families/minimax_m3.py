@@ -14,7 +14,7 @@ from typing import Any
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Malformed
-from pegmend.rawoutput.families.elements import Parameters, schema_of
+from pegmend.rawoutput.families.elements import Parameters, own_value, schema_of
 from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
 from pegmend.rawoutput.values import allows, allows_only_text, item_schema, json_object, member_schema, quoted, typed
 
@@ -25,6 +25,7 @@ _CALL = re.compile(rf'\s*{_MARK}<invoke name="(?P<name>[^"<>\n]{{1,256}})">')
 _CALL_END = re.compile(rf"\s*{_MARK}</invoke>")
 _TAG = re.compile(rf"{_MARK}<(?P<name>[^<>/\n][^<>\n]{{0,255}})>")
 _TEXT_END = re.compile(rf"(?={_MARK})")
+_ANY_TAG = re.compile(rf"{_MARK}</?[^<>\n]")
 _MAX_DEPTH = 100
 
 
@@ -50,7 +51,7 @@ def _value(cursor: Cursor, name: str, schema: Mapping[str, Any] | None, root: Ma
         raise Malformed("a value nests too deep")
     closing = re.compile(rf"{_MARK}</{re.escape(name)}>")
     if allows_only_text(schema, root):
-        return quoted(cursor.until(closing, f"</{name}>"))
+        return quoted(own_value(cursor, closing, _ANY_TAG))
     start = cursor.position
     cursor.skip_space()
     if _TAG.match(cursor.text, cursor.position):

@@ -15,10 +15,9 @@ out the outer tags, `</function>`, and a `</parameter>` before the next paramete
 import re
 from collections.abc import Iterator
 
-from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Cut
-from pegmend.rawoutput.families.elements import Parameters, declares
-from pegmend.rawoutput.family import Family, Item, Problem, Tools, by_grammar
+from pegmend.rawoutput.families.elements import Parameters, swallowed
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar, declares
 from pegmend.turn import ToolCall
 
 _FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>(?!\s*\{)")
@@ -33,7 +32,7 @@ _VALUE_END = re.compile(
 _LAST_VALUE_END = re.compile(r"(?=\n?</function>\s*(?:</(?:seed:)?tool_call>\s*)?\Z)")
 # A value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
 _CALL_IN_VALUE = re.compile(
-    r"</function>\s*(?:</?(?:seed:)?tool_call>|<function=|\Z)|<(?:seed:)?tool_call>\s*<function="
+    r"</function>\s*(?:</?(?:seed:)?tool_call>|<function=)|<(?:seed:)?tool_call>\s*<function="
     r"|<function=[^<>\n]{1,256}>\s*(?:<parameter=|</function>)"
 )
 _PARAMETER_IN_VALUE = re.compile(r"<parameter=([^<>\n]{1,256})>")
@@ -60,21 +59,22 @@ def _value(cursor: Cursor, parameters: Parameters) -> str:
     end = _value_end(cursor, parameters)
     value = cursor.text[start : end.start()]
     if found := _CALL_IN_VALUE.search(value):
-        raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
+        raise swallowed(found.group())
     for found in _PARAMETER_IN_VALUE.finditer(value):
         if _may_be_next(found[1], parameters):
-            raise Problem(Ambiguous, f"A value holds {found.group()!r}, so that its end is not certain.")
+            raise swallowed(found.group())
     cursor.position = end.end()
     return value
 
 
 def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
     """Return where a value ends: its closing tag, or the line of the next parameter."""
-    call = cursor.text.find("<function=", cursor.position)
-    for end in _VALUE_END.finditer(cursor.text, cursor.position):
+    start = cursor.position
+    for end in _VALUE_END.finditer(cursor.text, start):
+        if end["next"] is None:
+            return end
         # The line of a parameter may also be part of a value that tells of calls.
-        is_line = not 0 <= call < end.start()
-        if end["next"] is None or (is_line and _may_be_next(end["next"], parameters)):
+        if _may_be_next(end["next"], parameters) and cursor.text.find("<function=", start, end.start()) < 0:
             return end
     last = None if cursor.truncated else _LAST_VALUE_END.search(cursor.text, cursor.position)
     if last is None:

@@ -32,6 +32,7 @@ _OTHER_TAGS = r"""
     </?(?:reasoning|thoughts?|analysis|reflection|scratchpad)> | <think\s[^<>]*> | ◁/?think▷
   | <\|(?:begin|end)_of_thought\|>
 """
+_OTHER_PAIR = re.compile(r"<(reasoning|thoughts?|analysis|reflection|scratchpad)>.{0,20000}?</\1>", re.DOTALL)
 _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS, _OTHER_TAGS]), re.IGNORECASE | re.VERBOSE)
 
 _AT_END = re.compile(rf"(?:{_OPENING})\s*\Z|>>>\Z")
@@ -43,6 +44,17 @@ def find_tag(text: str) -> str | None:
     """Return the first opening or closing tag in `text`."""
     found = _TAG.search(text)
     return found.group() if found else None
+
+
+def thinks_around(text: str, places: Sequence[int]) -> bool:
+    """Whether any of the places stands between tags of thoughts that no family here writes."""
+    pairs = [(pair.start(), pair.end()) for pair in _OTHER_PAIR.finditer(text)]
+    return any(start < place < end for start, end in pairs for place in places)
+
+
+def without_other_thoughts(text: str) -> str:
+    """Return a text without the thoughts between tags that no family here writes."""
+    return _OTHER_PAIR.sub("", text)
 
 
 def opened_at_end(prompt: str) -> str:
