@@ -14,6 +14,7 @@ TOOLS: Tools = {
     "search": {"properties": {"q": {"type": "string"}}},
     "write": {"properties": {"path": {"type": "string"}, "content": {"type": "string"}}},
     "weather": {"properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+    "define": {"properties": {"type": {"type": "string"}, "properties": {"type": "object"}}},
 }
 READ = ("read", {"path": "a"})
 TIME = ("time", {})
@@ -23,6 +24,8 @@ UNDECLARED = "tool_calls_undeclared"
 GLM_READ = "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n"
 QWEN_READ = "<function=read>\n<parameter=path>\na\n</parameter>\n"
 CHANNEL = "<|channel|>commentary to=functions.read<|message|>"
+HERMES_TIME = '<tool_call>\n{"name": "time", "arguments": {}}\n</tool_call>'
+M3 = "]<]minimax[>["
 DEEPSEEK = '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
 
 
@@ -51,6 +54,12 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
         ('<|python_tag|>read.call(path="a")\ntime.call()<|eom_id|>', [READ, TIME]),
         ('<invoke  name="time"></invoke>', [TIME]),
         ("assistant to=time<|channel|>analysis <|constrain|>xml<|message|><|call|>", [TIME]),
+        (f"<analysis>I shall call time.</analysis>\n{HERMES_TIME}", [TIME]),
+        # arguments that look like the definition of a tool
+        (
+            '<tool_call>{"name": "define", "arguments": {"type": "object", "properties": {}}}</tool_call>',
+            [("define", {"type": "object", "properties": {}})],
+        ),
         # plain answers
         ("The price is <s>5</s>", []),
         ("all\nBecause all match.", []),
@@ -76,6 +85,13 @@ def test_calls(text: str, calls: list[Any]) -> None:
         ("<|content_text|>Hi<|end_message|>", "Hi"),
         ("<|content_thinking|>Hm<|end_message|><|message_model|><|content_text|>Hi<|end_message|>", "Hi"),
         (f"Before.\n{GLM_READ}</tool_call>\nAfter.", "Before.\n\nAfter."),
+        ("<|channel|>analysis<|message|>x<|end|>It is noon.<|return|>", "It is noon."),
+        ("<code>[time()]</code>", "<code>[time()]</code>"),
+        ('<li>[read(path="a")]</li>', '<li>[read(path="a")]</li>'),
+        ('<think>x</think><item><param name="a">b</param></item>', '<item><param name="a">b</param></item>'),
+        ("texts = [read(path=p) for p in paths]\nreturn texts", "texts = [read(path=p) for p in paths]\nreturn texts"),
+        ('return agent.invoke({"input": q})', 'return agent.invoke({"input": q})'),
+        ("Turns end with <|eot_id|> in Llama.", "Turns end with <|eot_id|> in Llama."),
     ],
 )
 def test_words(text: str, content: str) -> None:
@@ -109,12 +125,19 @@ def test_words(text: str, content: str) -> None:
         (f"<think>I will call it. {DEEPSEEK}", AMBIGUOUS),
         (f'{{"name": "time", "arguments": {{}}}}\n</think>\n{GLM_READ}</tool_call>', AMBIGUOUS),
         ('<reasoning>{"name": "time", "arguments": {}} but no</reasoning>No.', AMBIGUOUS),
+        (f"<analysis>{HERMES_TIME}</analysis>\nNo.", AMBIGUOUS),
+        ('<|channel|>analysis<|message|>x<|end|>Now to=functions.read {"path": "a"}<|call|>', AMBIGUOUS),
         # what only looks like a call, or like its definition
         ("Write `<function=time></function>` to call it.", AMBIGUOUS),
         ('[{"name": "time", "description": "Tells the time.", "parameters": {}}]', AMBIGUOUS),
         ('{"name": "time", "parameters": {"type": "object"}}', AMBIGUOUS),
         ('Column: {"name": "time", "type": "timestamp"}', AMBIGUOUS),
         ("<|start|>assistant to=user<|message|>Hi", ""),
+        (
+            f'{M3}<tool_call>{M3}<invoke name="write">{M3}<path>a{M3}<content>b{M3}</content>{M3}</path>{M3}</invoke>'
+            f"{M3}</tool_call>",
+            AMBIGUOUS,
+        ),
         # a tool that is not declared
         (">>>delete\n{}", UNDECLARED),
         ("<tool_call>delete</tool_call>", UNDECLARED),
@@ -195,6 +218,17 @@ def test_a_cut_turn_keeps_its_complete_calls(tail: str) -> None:
 )
 def test_a_cut_list_keeps_its_complete_calls(text: str, calls: list[Any]) -> None:
     assert calls_in(text, truncated=True) == calls
+
+
+def test_a_broken_call_in_front_of_the_cut_is_an_error() -> None:
+    text = f"<tool_call>\n<function=read>\n<x>a</x>\n</function>\n</tool_call>\n{HERMES_TIME}"
+    with pytest.raises(TurnError) as raised:
+        calls_in(text, truncated=True)
+    assert raised.value.code == UNPARSEABLE
+
+
+def test_words_behind_a_call_are_no_cut_marker() -> None:
+    assert read(f"{HERMES_TIME}\nif a < b and c", TOOLS, truncated=True).content == "if a < b and c"
 
 
 def test_a_cut_answer_loses_nothing() -> None:
