@@ -37,8 +37,12 @@ def find_marker(text: str) -> str | None:
 
 def find_closing_tag(text: str) -> str | None:
     """Return the first closing tag of a call, or of a part of one, that nothing in front of it opens."""
+    openings: dict[str, int] = {}
     for tag in _CLOSING_TAG.finditer(text):
-        if text.find(f"<{tag[1]}", 0, tag.start()) < 0:
+        name = tag[1]
+        if name not in openings:
+            openings[name] = text.find(f"<{name}")
+        if not 0 <= openings[name] < tag.start():
             return tag.group()
     return None
 

@@ -69,12 +69,14 @@ def _value(cursor: Cursor, parameters: Parameters) -> str:
 
 def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:
     """Return where a value ends: its closing tag, or the line of the next parameter."""
-    start = cursor.position
-    for end in _VALUE_END.finditer(cursor.text, start):
+    searched, tells_of_calls = cursor.position, False
+    for end in _VALUE_END.finditer(cursor.text, searched):
         if end["next"] is None:
             return end
         # The line of a parameter may also be part of a value that tells of calls.
-        if _may_be_next(end["next"], parameters) and cursor.text.find("<function=", start, end.start()) < 0:
+        tells_of_calls = tells_of_calls or cursor.text.find("<function=", searched, end.start()) >= 0
+        searched = end.start()
+        if _may_be_next(end["next"], parameters) and not tells_of_calls:
             return end
     last = None if cursor.truncated else _LAST_VALUE_END.search(cursor.text, cursor.position)
     if last is None:

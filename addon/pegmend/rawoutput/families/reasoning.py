@@ -1,7 +1,8 @@
 """Thoughts between tags: what stands in them is never a call."""
 
 import re
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.family import Family, Output, Piece, Problem, Reader, Section, Thought
@@ -32,7 +33,7 @@ _OTHER_TAGS = r"""
     </?(?:reasoning|thoughts?|analysis|reflection|scratchpad)> | <think\s[^<>]*> | ◁/?think▷
   | <\|(?:begin|end)_of_thought\|>
 """
-_OTHER_PAIR = re.compile(r"<(reasoning|thoughts?|analysis|reflection|scratchpad)>.{0,20000}?</\1>", re.DOTALL)
+_OTHER_PAIR_TAG = re.compile(r"<(?P<closes>/?)(?P<name>reasoning|thoughts?|analysis|reflection|scratchpad)>")
 _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS, _OTHER_TAGS]), re.IGNORECASE | re.VERBOSE)
 
 _AT_END = re.compile(rf"(?:{_OPENING})\s*\Z|>>>\Z")
@@ -47,14 +48,33 @@ def find_tag(text: str) -> str | None:
 
 
 def thinks_around(text: str, places: Sequence[int]) -> bool:
-    """Whether any of the places stands between tags of thoughts that no family here writes."""
-    pairs = [(pair.start(), pair.end()) for pair in _OTHER_PAIR.finditer(text)]
-    return any(start < place < end for start, end in pairs for place in places)
+    """Whether any of the places, which are in order, stands between tags of thoughts that no family here writes."""
+    for start, end in _other_pairs(text):
+        following = bisect(places, start)
+        if following < len(places) and places[following] < end:
+            return True
+    return False
 
 
 def without_other_thoughts(text: str) -> str:
     """Return a text without the thoughts between tags that no family here writes."""
-    return _OTHER_PAIR.sub("", text)
+    outside = []
+    position = 0
+    for start, end in sorted(_other_pairs(text)):
+        outside.append(text[position:start])
+        position = max(position, end)
+    outside.append(text[position:])
+    return "".join(outside)
+
+
+def _other_pairs(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the tags begin and end that an opening and the next closing one of the same name enclose."""
+    opened: dict[str, int] = {}
+    for tag in _OTHER_PAIR_TAG.finditer(text):
+        if not tag["closes"]:
+            opened.setdefault(tag["name"], tag.start())
+        elif tag["name"] in opened:
+            yield opened.pop(tag["name"]), tag.end()
 
 
 def opened_at_end(prompt: str) -> str:
