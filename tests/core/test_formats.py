@@ -126,6 +126,7 @@ def test_words(text: str, content: str) -> None:
         (f'{{"name": "time", "arguments": {{}}}}\n</think>\n{GLM_READ}</tool_call>', AMBIGUOUS),
         ('<reasoning>{"name": "time", "arguments": {}} but no</reasoning>No.', AMBIGUOUS),
         (f"<analysis>{HERMES_TIME}</analysis>\nNo.", AMBIGUOUS),
+        ("<thinking><think>I will look.</think>\n[time()]</thinking>", AMBIGUOUS),
         ('<|channel|>analysis<|message|>x<|end|>Now to=functions.read {"path": "a"}<|call|>', AMBIGUOUS),
         # what only looks like a call, or like its definition
         ("Write `<function=time></function>` to call it.", AMBIGUOUS),

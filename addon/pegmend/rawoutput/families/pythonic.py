@@ -36,7 +36,7 @@ _ONLY_STRING = re.compile(
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
-_LINE_END = re.compile(r"[ \t]*(?:\n|<\||</s>|;|\Z)")
+_LINE_END = re.compile(r"[ \t]*(?:\n|<\||</(?:s|(?:\w{1,20}:)?think\w*)>|\[/THINK\]|;|\Z)")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 
