@@ -37,10 +37,10 @@ _ZEROS = (
     (re.compile(rb"[^\0]\0[^\0]\0"), "utf-16-le"),
     (re.compile(rb"\0[^\0]\0[^\0]"), "utf-16-be"),
 )
-# What is declared as Latin-1 is Windows-1252 in practice; browsers read it so too.
 _LEGACY = re.compile(r"ascii|iso8859|cp\d|gb|big5|shift_jis|euc_|koi8|utf-16|utf-32|hz|johab|iso2022|mac-|tis")
 """Of Python's codecs, those that are encodings of text: others would change what was written."""
 
+# What is declared as Latin-1 is Windows-1252 in practice; browsers read it so too.
 _WINDOWS_1252 = frozenset({"iso8859-1", "ascii", "cp1252"})
 
 # One alternative for each kind of thing in a body that matters here. The groups up to "byte" are ill-formed UTF-8:

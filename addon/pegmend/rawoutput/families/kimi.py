@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.families.delimited import delimited_calls
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
-from pegmend.turn import ToolCall
 
 _SECTION = re.compile(r"<\|tool_calls_section_begin\|>")
 _SECTION_END = re.compile(r"\s*<\|tool_calls_section_end\|>")
@@ -24,10 +24,7 @@ _CALL_END = re.compile(r"\s*(?:<\|tool_call_end\|>|\Z)")
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_SECTION)
-    while call := cursor.take(_CALL):
-        arguments = cursor.json_object()
-        cursor.expect(_CALL_END, "<|tool_call_end|>")
-        yield ToolCall(call["name"], arguments, call["id"])
+    yield from delimited_calls(cursor, _CALL, _CALL_END, "<|tool_call_end|>")
     cursor.take(_SECTION_END)
 
 

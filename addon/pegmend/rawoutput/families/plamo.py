@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.families.delimited import delimited_calls
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
-from pegmend.turn import ToolCall
 
 
 def _token(name: str) -> str:
@@ -31,10 +31,7 @@ _CLOSE = re.compile(rf"\s*(?:{_token('end_tool_requests')}|\Z)")
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_OPEN)
-    while call := cursor.take(_CALL):
-        arguments = cursor.json_object()
-        cursor.expect(_CALL_END, "the end of the call")
-        yield ToolCall(call["name"], arguments)
+    yield from delimited_calls(cursor, _CALL, _CALL_END, "the end of the call")
     cursor.expect(_CLOSE, "the end of the calls")
 
 

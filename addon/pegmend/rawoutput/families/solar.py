@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor
+from pegmend.rawoutput.families.delimited import delimited_calls
 from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
-from pegmend.turn import ToolCall
 
 _OPEN = re.compile(r"<\|tool_calls\|>")
 _CALL = re.compile(
@@ -20,10 +20,7 @@ _CLOSE = re.compile(r"\s*<\|calls\|>")
 
 def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.take(_OPEN)
-    while call := cursor.take(_CALL):
-        arguments = cursor.json_object()
-        cursor.expect(_CALL_END, "<|tool_call:end|>")
-        yield ToolCall(call["name"], arguments, call["id"])
+    yield from delimited_calls(cursor, _CALL, _CALL_END, "<|tool_call:end|>")
     cursor.take(_CLOSE)
 
 
