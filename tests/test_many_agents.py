@@ -51,7 +51,7 @@ def run_agent(proxy: Proxy, agent: int) -> list[str]:
             messages = [{"role": "user", "content": f"Turn {turn}. script:{agent}-{count} "}]
             request = {"model": "m", "messages": messages, "tools": tools, "stream": turn % 2 == 0}
             response = client.post(CHAT_PATH, json=request)
-            assert response.status_code == 200
+            assert response.status_code == 200, response.text
             if request["stream"]:
                 streamed = accumulate(response.text)
                 calls, notes = streamed.calls, streamed.comments

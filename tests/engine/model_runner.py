@@ -65,6 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    # With the default of 5, a crowd that connects at once overflows the queue, and Linux, which answers with SYN
+    # cookies then, resets some of those connections when their request arrives. llama-server's queue holds 512.
+    request_queue_size = 512
 
     def __init__(self, engine: Engine, has_log: bool, delay: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
