@@ -5,7 +5,6 @@ import resource
 import socket
 import stat
 import subprocess
-import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.conftest import CHAT_PATH, chat_request
 from tests.engine.canned import CannedUpstream, http_response, in_turn
 from tests.engine.proxy import ADDON, ROOT, Proxy, mitmdump
 from tests.engine.scripts import SCRIPTS
+from tests.waiting import wait_until
 
 CAPTURES = sorted((ROOT / "captures").glob("*.mitm"))
 
@@ -155,10 +155,8 @@ def test_exchanges_that_the_client_ends_are_recorded(start_proxy: Callable[..., 
             received = b""
             while b"abcde" not in received:
                 received += connection.recv(65536)
-        deadline = time.monotonic() + 10
-        while not proxy.captures.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(0.1)
+        wait_until(proxy.captures.exists)
+        proxy.stop()
     (flow,) = flows_in(proxy.captures)
     assert flow.error is not None
     assert flow.response is not None

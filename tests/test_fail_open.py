@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from tests.conftest import CHAT_PATH, chat_request
 from tests.engine.canned import HANG, CannedUpstream, http_response, in_turn
 from tests.engine.proxy import Proxy
+from tests.waiting import wait_until
 
 FAILURE_BODY = b'{"error":{"code":500,"message":"The model produced output that does not match the expected x format"}}'
 FAILURE = http_response(500, FAILURE_BODY, "Content-Type: application/json; charset=utf-8")
@@ -48,9 +48,7 @@ def test_the_replay_is_cancelled_when_the_client_goes_away(start_proxy: Callable
         with socket.create_connection(("127.0.0.1", proxy.reverse_port)) as connection:
             head = f"POST {CHAT_PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
-            deadline = time.monotonic() + 10
-            while len(upstream.requests) < 2 and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_until(lambda: len(upstream.requests) >= 2)
             assert not upstream.hung_up.is_set()
         assert upstream.hung_up.wait(5)
 

@@ -1,7 +1,6 @@
 """The fault itself, seen on the engine directly: what all of this is for."""
 
 import json
-import time
 
 import httpx
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.conftest import CHAT_PATH, chat_request
 from tests.engine import Engine
 from tests.engine.scripts import LOG_ENTRY, SEPARATED, SUMMARY
+from tests.waiting import wait_until
 
 SENTENCE = "The model produced output that does not match the expected peg-native format"
 
@@ -28,12 +28,12 @@ def test_two_calls_in_one_turn_are_refused_and_the_log_lacks_the_first(
 
 def _logged_remainder(engine: Engine, start: int) -> str:
     """Return what the engine logs of the failed turn; its log is written by a thread of its own, behind the answer."""
-    give_up = time.monotonic() + 10
-    while True:
-        entry = engine.log_text()[start:].partition("unparsed peg-native output: ")[2]
-        if LOG_ENTRY["path"] in entry or time.monotonic() > give_up:
-            return entry
-        time.sleep(0.05)
+
+    def remainder() -> str:
+        return engine.log_text()[start:].partition("unparsed peg-native output: ")[2]
+
+    wait_until(lambda: LOG_ENTRY["path"] in remainder())
+    return remainder()
 
 
 def test_a_single_call_works(direct: httpx.Client) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ from tests.engine.proxy import Proxy
 from tests.engine.scripts import REPORT_PROMPT, SCRIPTS, TOOLS
 from tests.engine.streams import Streamed, accumulate
 from tests.test_recovery import BOTH_FILES, calls_of
+from tests.waiting import wait_until
 
 BY_LOG = ["x-pegmend: repaired; evidence=stream+log; calls=2"]
 BY_REPLAY = ["x-pegmend: repaired; evidence=replay; calls=2"]
@@ -28,21 +30,19 @@ def runner(engine: Engine) -> Iterator[ModelRunner]:
 
 @pytest.fixture(scope="module")
 def client(runner: ModelRunner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with Proxy(runner.origin, tmp_path_factory.mktemp("proxy")) as proxy, proxy.client() as client:
-        set_clock(client)
+    with Proxy(runner.origin, tmp_path_factory.mktemp("proxy")) as proxy, following_client(proxy) as client:
+        # The second run of the first failure shows which entry is its: the engine's clock is known from then on.
+        stream(client, "semicolon")
         yield client
 
 
-def follow_log(client: httpx.Client) -> None:
-    """Make pegmend follow the log: it begins with the first request, and waits for the end of what was logged."""
-    assert client.post(CHAT_PATH, json=chat_request("single", tool_choice="none")).status_code == 200
-    time.sleep(0.8)
-
-
-def set_clock(client: httpx.Client) -> None:
-    """Let a turn fail whose second run shows which entry is its: the engine's clock is known from then on."""
-    follow_log(client)
-    stream(client, "semicolon")
+@contextmanager
+def following_client(proxy: Proxy) -> Iterator[httpx.Client]:
+    """Yield a client of a proxy that follows the log: it begins with the first request, behind what was logged."""
+    with proxy.client() as client:
+        assert client.post(CHAT_PATH, json=chat_request("single", tool_choice="none")).status_code == 200
+        wait_until(lambda: "following the log" in proxy.log_text())
+        yield client
 
 
 def stream(client: httpx.Client, script: str, **members: object) -> Streamed:
@@ -81,8 +81,7 @@ def test_a_turn_that_was_not_streamed_is_checked_against_the_log(client: httpx.C
 def test_without_a_second_run_the_end_of_a_turn_is_no_proof(
     runner: ModelRunner, start_proxy: Callable[..., Proxy]
 ) -> None:
-    with start_proxy(runner.origin, options=["pegmend_replay=false"]).client() as client:
-        follow_log(client)
+    with following_client(start_proxy(runner.origin, options=["pegmend_replay=false"])) as client:
         response = client.post(CHAT_PATH, json=chat_request("newline"))
         streamed = stream(client, "newline")
     error = response.json()["error"]
@@ -96,8 +95,7 @@ def test_incomplete_turns_are_delivered_to_those_who_ask_for_them(
     runner: ModelRunner, start_proxy: Callable[..., Proxy]
 ) -> None:
     options = ["pegmend_replay=false", "pegmend_incomplete=deliver"]
-    with start_proxy(runner.origin, options=options).client() as client:
-        follow_log(client)
+    with following_client(start_proxy(runner.origin, options=options)) as client:
         response = client.post(CHAT_PATH, json=chat_request("newline"))
     assert response.headers["x-pegmend"] == "incomplete; evidence=log; calls=1"
     assert calls_of(response.json()["choices"][0]["message"]) == BOTH_FILES[1:]
@@ -121,11 +119,9 @@ def test_the_late_entry_of_another_client_is_not_taken(
 ) -> None:
     with (
         ModelRunner(engine, delay=delay) as late,
-        start_proxy(late.origin).client() as client,
+        following_client(start_proxy(late.origin)) as client,
         httpx.Client(base_url=engine.origin, trust_env=False, timeout=60) as bypassing,
     ):
-        follow_log(client)
-        time.sleep(2)
         for _ in range(6):
             bypassing.post(CHAT_PATH, json=chat_request("semicolon"))
             streamed = stream(client, "unicode")
@@ -147,14 +143,13 @@ def test_a_turn_that_may_be_cut_is_asked_for_again(client: httpx.Client) -> None
 def test_a_log_that_comes_late_is_not_waited_for_nor_mistaken(
     engine: Engine, start_proxy: Callable[..., Proxy]
 ) -> None:
-    with ModelRunner(engine, delay=1.0) as late:
-        proxy = start_proxy(late.origin, options=["pegmend_log_wait_ms=200"])
-        with proxy.client() as client:
-            follow_log(client)
-            time.sleep(1.5)
-            assert stream(client, "newline").comments == BY_REPLAY
-            time.sleep(0.9)  # now the entry of the first one comes while the second one runs
-            second = stream(client, "fifty")
+    with (
+        ModelRunner(engine, delay=1.0) as late,
+        following_client(start_proxy(late.origin, options=["pegmend_log_wait_ms=200"])) as client,
+    ):
+        assert stream(client, "newline").comments == BY_REPLAY
+        time.sleep(0.9)  # now the entry of the first one comes while the second one runs
+        second = stream(client, "fifty")
     assert second.comments == ["x-pegmend: repaired; evidence=replay; calls=50"]
     assert len(second.calls) == 50
 
@@ -173,9 +168,8 @@ def test_a_log_with_the_whole_text(tmp_path: Path, start_proxy: Callable[..., Pr
     with (
         Engine(model, tmp_path / "log", arguments=["-lv", "5"]) as engine,
         ModelRunner(engine) as runner,
-        start_proxy(runner.origin, options=["pegmend_replay=false"]).client() as client,
+        following_client(start_proxy(runner.origin, options=["pegmend_replay=false"])) as client,
     ):
-        follow_log(client)
         whole = client.post(CHAT_PATH, json=request)
         streamed = accumulate(client.post(CHAT_PATH, json={**request, "stream": True}).text)
     assert whole.headers["x-pegmend"] == "repaired; evidence=full; calls=2"
@@ -187,8 +181,7 @@ def test_a_log_with_the_whole_text(tmp_path: Path, start_proxy: Callable[..., Pr
 @pytest.mark.parametrize("kind", ["file", "command"])
 def test_other_sources(engine: Engine, start_proxy: Callable[..., Proxy], tmp_path: Path, kind: str) -> None:
     source = f"file:{engine.log}" if kind == "file" else f"command:tail -n +1 -f {engine.log}"
-    with start_proxy(options=[f"pegmend_log={source}"]).client() as client:
-        follow_log(client)
+    with following_client(start_proxy(options=[f"pegmend_log={source}"])) as client:
         assert stream(client, "newline").comments == BY_REPLAY  # the engine's clock is set by the first failure
         assert stream(client, "newline").comments == BY_LOG
 
@@ -196,5 +189,4 @@ def test_other_sources(engine: Engine, start_proxy: Callable[..., Proxy], tmp_pa
 @pytest.mark.parametrize("setting", ["off", "http", "file:/nowhere/x.log", "command:false"])
 def test_without_a_log_the_second_run_is_enough(start_proxy: Callable[..., Proxy], setting: str) -> None:
     with start_proxy(options=[f"pegmend_log={setting}"]).client() as client:
-        follow_log(client)
         assert stream(client, "newline").comments == BY_REPLAY

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.engine.proxy import Proxy
 from tests.engine.scripts import SCRIPTS, SEPARATED
 from tests.engine.streams import Streamed, accumulate
 from tests.test_recovery import BOTH_FILES, TURNS, Call
+from tests.waiting import wait_until
 
 REPLAYED = "x-pegmend: repaired; evidence=replay; calls={}"
 
@@ -267,9 +267,7 @@ def test_a_client_that_goes_away_ends_the_second_run(start_proxy: Callable[..., 
             client.stream("POST", CHAT_PATH, json=chat_request("x", stream=True)) as response,
         ):
             assert next(response.iter_raw()) == SENT
-            deadline = time.monotonic() + 10
-            while len(upstream.requests) < 2 and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_until(lambda: len(upstream.requests) >= 2)
             assert not upstream.hung_up.is_set()
         assert upstream.hung_up.wait(5)
 

@@ -1,6 +1,7 @@
 """Follows the log of every engine that is used, and finds the entry of a failed request in it."""
 
 import asyncio
+import logging
 import time
 
 from mitmproxy import ctx, http
@@ -14,6 +15,8 @@ from pegmend.logsource import follow, source_of
 from pegmend.options import is_chat
 from pegmend.resend import origin_of
 from pegmend.upstreams import Upstream
+
+logger = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 0.01
 
@@ -84,11 +87,17 @@ class LogWatch:
         upstream = _upstream(flow)
         if upstream not in self._journals:
             self._journals[upstream] = journal = Journal()
-            source = source_of(ctx.options.pegmend_log, origin_of(flow), is_model_runner=upstream.is_model_runner)
+            origin = origin_of(flow)
+            source = source_of(ctx.options.pegmend_log, origin, is_model_runner=upstream.is_model_runner)
+
+            def started() -> None:
+                logger.info("pegmend: following the log of the engine at %s", origin)
+                journal.start_covering(time.monotonic())
+
             if source is not None:
                 following = follow(
                     source,
-                    started=lambda: journal.start_covering(time.monotonic()),
+                    started=started,
                     logged=lambda entry: journal.log(entry, time.monotonic()),
                     stopped=journal.stop_covering,
                 )

@@ -1,7 +1,9 @@
 """Starts and stops a llama-server on a free port, with its log in a file."""
 
+import contextlib
 import importlib.util
 import os
+import random
 import socket
 import subprocess
 import time
@@ -20,12 +22,17 @@ class EngineUnavailable(Exception):
     """There is no llama-server for this machine, or it does not start."""
 
 
+# Below those that systems give to outgoing connections, one of which could take the port before its server does.
+_PORTS = iter(random.sample(range(20_000, 32_000), 10_000))
+
+
 def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that nothing listens on, another one each time."""
+    for port in _PORTS:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no port is free")
 
 
 def find_llama_server() -> Path:
