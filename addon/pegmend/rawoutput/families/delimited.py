@@ -1,4 +1,4 @@
-"""What the families have in common that write a name between tokens, JSON behind it, and a token at its end."""
+"""What the families have in common that write a name in tokens or a tag, JSON behind it, and another one at its end."""
 
 import re
 from collections.abc import Iterator

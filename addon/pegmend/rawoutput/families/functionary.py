@@ -10,20 +10,18 @@ import re
 from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor, NoCall
+from pegmend.rawoutput.families.delimited import delimited_calls
 from pegmend.rawoutput.family import Family, Item, Tools, Words, by_grammar, undeclared
 from pegmend.turn import ToolCall
 
-_TAG = re.compile(r"\s*<function=([^<>\n]{1,256})>\s*(?=\{)")
+_TAG = re.compile(r"\s*<function=[ \t]*+(?P<name>[^<>\n]{1,256}?)[ \t]*+>\s*(?=\{)")
 _TAG_END = re.compile(r"\s*(?:</function>|\Z)")
 _LINE = re.compile(r"\s*(?P<marker>>>>)?(?P<name>[\w.-]{1,256})[ \t]*\n")
 _NEXT_LINE = re.compile(r"(?=>>>[\w.-]{1,256}[ \t]*\n)|\Z")
 
 
 def _tagged(cursor: Cursor, tools: Tools) -> Iterator[Item]:
-    while tag := cursor.take(_TAG):
-        arguments = cursor.json_object()
-        cursor.expect(_TAG_END, "</function>")
-        yield ToolCall(tag[1].strip(), arguments)
+    return delimited_calls(cursor, _TAG, _TAG_END, "</function>")
 
 
 def _lines(cursor: Cursor, tools: Tools) -> Iterator[Item]:
