@@ -81,7 +81,8 @@ def _token_texts(choice: dict[str, Any]) -> list[str]:
         raise BadCompletion("a choice lists no tokens")
     try:
         # A character may be spread over several tokens: such pieces are put together with the token before.
-        return _decoded([bytes(token["bytes"]) for token in tokens])
+        # Of a list: of a number, bytes() would make that many zeros.
+        return _decoded([bytes([*token["bytes"]]) for token in tokens])
     except (KeyError, TypeError, ValueError) as error:
         raise BadCompletion("a token has no bytes") from error
 

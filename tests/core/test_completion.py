@@ -79,7 +79,7 @@ def test_a_text_is_whole_that_lacks_no_token(answer: bytes, text: str) -> None:
     assert choice == {"message": {"content": text}, "finish_reason": "stop"}
 
 
-@pytest.mark.parametrize("tokens", [None, [], [{}], [{"bytes": [300]}], [{"bytes": "x"}], 1])
+@pytest.mark.parametrize("tokens", [None, [], [{}], [{"bytes": [300]}], [{"bytes": "x"}], [{"bytes": 10}], 1])
 def test_without_tokens_nothing_is_whole(tokens: Any) -> None:
     body = {"choices": [{"message": {"content": "Hi"}, "logprobs": {"content": tokens}}]}
     with pytest.raises(BadCompletion):
