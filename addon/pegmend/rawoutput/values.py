@@ -30,7 +30,9 @@ def typed(text: str, schema: Mapping[str, Any] | None, root: Mapping[str, Any] |
         return quoted(text)
     kinds = _kinds(schema, root)
     stripped = text.strip()
-    for written in (stripped, _from_python(stripped)):
+    # Where a string is allowed too, Python's notation is one.
+    candidates = [stripped] if not kinds or "string" in kinds else [stripped, _from_python(stripped)]
+    for written in candidates:
         kind = _kind_of_json(written)
         if kind is not None and _is_allowed(kind, written, kinds):
             return written

@@ -44,8 +44,19 @@ class Parameters:
 
     def may_take(self, key: str) -> bool:
         """Whether a parameter with this name may come yet, as far as the tool's schema tells."""
-        is_known = bool(self.tools.get(self.name, {}).get("properties"))
-        return key not in self.members and (declares(self.tools, self.name, key) or not is_known)
+        return key not in self.members and not self._is_unknown(key)
+
+    def refuse_rest(self, key: str, value: str, closing: re.Pattern[str]) -> None:
+        """Raise where the parameter may be part of the value before: it is unknown, and holds a closing tag too many.
+
+        That value tells of parameters then, the last of which ended with that tag.
+        """
+        if self._is_unknown(key) and (found := closing.search(value)):
+            raise swallowed(found.group())
+
+    def _is_unknown(self, key: str) -> bool:
+        """Whether the tool has a schema, and this parameter is not in it."""
+        return bool(self.tools.get(self.name, {}).get("properties")) and not declares(self.tools, self.name, key)
 
     def call(self) -> ToolCall:
         """Return the call with the parameters read so far."""
@@ -82,6 +93,7 @@ class Invocation:
         self._call_end = re.compile(rf"\s*</{call}>")
         self._parameter = re.compile(rf"\s*{tag}")
         self._parameter_tag = re.compile(tag)
+        self._parameter_end = re.compile(f"</{parameter}>")
         # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
         self._value_end = re.compile(rf"</{parameter}>(?=\s*(?:<{parameter}\b|</{call}>|\Z))")
 
@@ -99,6 +111,7 @@ class Invocation:
             for tag in self._parameter_tag.finditer(value):
                 if parameters.may_take(tag["name"]):
                     raise swallowed(tag.group())
+            parameters.refuse_rest(parameter["name"], value, self._parameter_end)
             if parameter["text"]:
                 parameters.add_text(parameter["name"], value)
             else:

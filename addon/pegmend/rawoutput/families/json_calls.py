@@ -311,7 +311,7 @@ def _decoded(string: str) -> str:
 
 def _object_in_string(string: str) -> str | None:
     """Return the JSON object that a JSON string holds, None where it holds something else."""
-    text = _decoded(string).strip()
+    text = escaped_controls(_decoded(string).strip())
     if not text:
         return "{}"
     try:

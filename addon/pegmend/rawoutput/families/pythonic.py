@@ -29,10 +29,13 @@ _PYTHON_TAG = re.compile(rf"\s*+(?:<\|python_tag\|>|[;,]|(?<=\n))\s*+(?={_NAME}\
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
 _ONLY_STRING = re.compile(
-    rf"\s*\[\s*(?P<name>{_NAME})\s*\(\s*(?P<key>[^\W\d]\w*)\s*=\s*(?P<quote>['\"])"
-    r"(?P<value>(?:(?!<\|tool_call_end\|>).)*)(?P=quote)\s*\)\s*\]\s*(?=<\|tool_call_end\|>)",
+    rf"\s*\[\s*(?P<name>{_NAME})\s*\(\s*(?P<key>[^\W\d]\w*)\s*=\s*(?P<quote>['\"])(?!(?P=quote){{2}})"
+    r"(?P<value>(?:(?!<\|(?:tool_call_start|tool_call_end|python_end)\|>).)*)(?P=quote)\s*\)\s*\]\s*"
+    r"(?=<\|tool_call_end\|>)",
     re.DOTALL,
 )
+# Behind the first quote in a value: what would make the whole an expression of Python.
+_EXPRESSION = re.compile(r"""\A[^'"]*['"]\s*(?:[-+*%.\['"]\s|[+*%.\['"]|(?:if|else|and|or|in|is|not|for)\b)""")
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
@@ -59,7 +62,7 @@ def _only_string(cursor: Cursor) -> ToolCall | None:
     found = _ONLY_STRING.match(cursor.text, cursor.position)
     if found is None or found["quote"] not in found["value"]:
         return None
-    if _ESCAPED.search(found["value"]) or _MORE.search(found["value"]):
+    if any(pattern.search(found["value"]) for pattern in (_ESCAPED, _MORE, _EXPRESSION)):
         return None
     cursor.position = found.end()
     return ToolCall(found["name"], json_object({found["key"]: quoted(found["value"])}))

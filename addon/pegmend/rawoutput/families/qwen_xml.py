@@ -22,7 +22,8 @@ from pegmend.turn import ToolCall
 
 _FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>(?!\s*\{)")
 _FUNCTION_END = re.compile(r"\s*(?:</function>(?:\s*</(?:seed:)?tool_call>)?|</(?:seed:)?tool_call>)")
-_PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,256})>(\n?)")
+_PARAMETER = re.compile(r"\s*<parameter=([^<>\n]{1,256})>((?:\r?\n)?)")
+_PARAMETER_END = re.compile("</parameter>")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(
     r"</parameter>(?=\s*(?:<parameter=|</?function[=>]|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
@@ -46,8 +47,9 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _call(cursor: Cursor, parameters: Parameters) -> ToolCall:
     while parameter := cursor.take(_PARAMETER):
-        value = _value(cursor, parameters)
-        parameters.add(parameter[1].strip(), value.removesuffix("\n") if parameter[2] else value)
+        key, value = parameter[1].strip(), _value(cursor, parameters)
+        parameters.refuse_rest(key, value, _PARAMETER_END)
+        parameters.add(key, value.removesuffix(parameter[2]))
     if not _ANOTHER_CALL.match(cursor.text, cursor.position):
         cursor.expect(_FUNCTION_END, "the end of the function")
     return parameters.call()
