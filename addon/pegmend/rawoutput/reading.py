@@ -1,7 +1,6 @@
 """The reading of a whole raw output, whatever its format: from left to right, one section after the other."""
 
 import re
-from collections.abc import Iterable, Iterator
 
 from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
@@ -9,11 +8,9 @@ from pegmend.rawoutput.families import FAMILIES
 from pegmend.rawoutput.families.reasoning import find_tag, thinks_around, without_other_thoughts
 from pegmend.rawoutput.family import (
     Broken,
-    Family,
     Output,
     Piece,
     Problem,
-    Reader,
     Section,
     Thought,
     Tools,
@@ -21,10 +18,9 @@ from pegmend.rawoutput.family import (
     undeclared,
 )
 from pegmend.rawoutput.prose import remaining_prose
+from pegmend.rawoutput.sections import Openings, Sections
 from pegmend.turn import ToolCall, Turn
 
-# The characters that a section can begin with, but for the start of a line: no other place is looked at twice.
-_FIRST = r"<\[{>\]"
 # Engines that print the token which begins a text may print one that ends it as well, behind the first token of the
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
@@ -32,15 +28,8 @@ _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<
 _CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|</?[|｜\w][^\s<>]{0,100}(?:\s[^<>\n]{0,60})?|\[[A-Z_]{0,20}|<)\Z")
 
 
-def _openings(families: Iterable[Family]) -> re.Pattern[str]:
-    """Return the pattern for every place where a section may begin; its last group is the family's name."""
-    alternatives = "|".join(f"(?P<{family.name}>{family.opening})" for family in families)
-    return re.compile(f"(?=[{_FIRST}]|^)(?:{alternatives})", re.VERBOSE | re.MULTILINE)
-
-
-_OPENING = _openings(FAMILIES)
-_OPENING_WITHOUT_TOOLS = _openings(family for family in FAMILIES if not family.needs_tools)
-_READERS = {family.name: family.reader for family in FAMILIES}
+_OPENINGS = Openings(FAMILIES)
+_OPENINGS_WITHOUT_TOOLS = Openings([family for family in FAMILIES if not family.needs_tools])
 
 
 def read(raw: str, tools: Tools, *, truncated: bool = False, splits_thoughts: bool = True) -> Turn:
@@ -54,21 +43,6 @@ def read(raw: str, tools: Tools, *, truncated: bool = False, splits_thoughts: bo
     Raises a TurnError where a call cannot be read, is of an undeclared tool, or may be meant in two ways.
     """
     return _Reading(Output(_PRINTED_ENDS.sub(r"\1", raw), tools, truncated)).turn(splits_thoughts=splits_thoughts)
-
-
-def _sections(output: Output) -> Iterator[Section]:
-    """Yield what the families read, in order. Raises Problem."""
-    pattern = _OPENING if output.tools else _OPENING_WITHOUT_TOOLS
-    readers: dict[str, Reader] = {}
-    position = 0
-    while opening := pattern.search(output.text, position):
-        name = opening.lastgroup
-        assert name is not None
-        if name not in readers:
-            readers[name] = _READERS[name](output)
-        section = readers[name](opening.start())
-        yield section
-        position = max(section.end, opening.start() + 1)
 
 
 class _Reading:
@@ -90,7 +64,8 @@ class _Reading:
     def turn(self, *, splits_thoughts: bool) -> Turn:
         """Read the text. Raises a TurnError."""
         try:
-            for section in _sections(self.output):
+            openings = _OPENINGS if self.tools else _OPENINGS_WITHOUT_TOOLS
+            for section in Sections(self.output, openings).between(0, len(self.text)):
                 self._add(section)
             fragment = self._unfinished_call()
             if fragment is not None and self.calls:

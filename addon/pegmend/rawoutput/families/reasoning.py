@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.family import Family, Output, Piece, Problem, Reader, Section, Thought
+from pegmend.rawoutput.sections import Openings, Sections
 from pegmend.rawoutput.signs import find_marker
 
 # Opening tag -> closing tag, and the models that write them.
@@ -38,13 +39,27 @@ _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS, _OTHER_TAGS]), re.IGNORECASE | r
 
 _AT_END = re.compile(rf"(?:{_OPENING})\s*\Z|>>>\Z")
 _TAG_WINDOW = 100
+_QUOTES = "`'\""
 _WORD = re.compile(r"\S")
 
 
 def find_tag(text: str) -> str | None:
-    """Return the first opening or closing tag in `text`."""
-    found = _TAG.search(text)
+    """Return the first opening or closing tag in `text`, but for those that stand between quotes."""
+    found = _unquoted(_TAG, text, 0)
     return found.group() if found else None
+
+
+def _unquoted(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str] | None:
+    """Return the first tag from `position` on that does not stand between quotes, where the model tells of it."""
+    tags = pattern.finditer(text, position)
+    return next((tag for tag in tags if not _is_quoted(tag)), None)
+
+
+def _is_quoted(tag: re.Match[str]) -> bool:
+    """Whether a quotation mark or a backtick stands on both sides, in a JSON string behind a backslash."""
+    before = tag.string[max(0, tag.start() - 1) : tag.start()]
+    behind = tag.string[tag.end() : tag.end() + 2].removeprefix("\\")
+    return before != "" and before in _QUOTES and behind.startswith(before)
 
 
 def thinks_around(text: str, places: Sequence[int]) -> bool:
@@ -98,15 +113,18 @@ def ended_by(families: Sequence[Family]) -> Family:
     call = re.compile(
         "|".join(f"(?:{family.opening})" for family in families if family.ends_reasoning), re.VERBOSE | re.MULTILINE
     )
-    return Family("reasoning", _OPENING, lambda output: _Thoughts(output, call).section, needs_tools=False)
+    openings = Openings(families)
+    return Family("reasoning", _OPENING, lambda output: _Thoughts(output, call, openings).section, needs_tools=False)
 
 
 class _Thoughts:
     """The thoughts of one text that begin with a tag."""
 
-    def __init__(self, output: Output, call: re.Pattern[str]) -> None:
+    def __init__(self, output: Output, call: re.Pattern[str], openings: Openings) -> None:
         self.text = output.text
         self.call = None if output.truncated else call
+        self.tools = output.tools
+        self.inner = Sections(output, openings)
         self.unclosed: set[re.Pattern[str]] = set()
 
     def section(self, start: int) -> Section:
@@ -115,9 +133,14 @@ class _Thoughts:
         opening, closing = next(pair for pair in _PAIRS if pair[0].match(text, start))
         tag = opening.match(text, start)
         assert tag is not None
+        if _is_quoted(tag):
+            return Section(tag.end())
         # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
-        end = None if closing in self.unclosed else closing.search(text, tag.end())
+        end = None if closing in self.unclosed else _unquoted(closing, text, tag.end())
         if end is not None:
+            if self._tears_call(tag.end(), end.start()):
+                message = f"{end.group()!r} stands amid a call that begins in thoughts, which may be none."
+                raise Problem(Ambiguous, message)
             thought = text[tag.end() : end.start()]
             if self.call and opening.search(thought) and self.call.search(thought):
                 raise Problem(Ambiguous, "Thoughts begin again behind a call, which may only have been thought of.")
@@ -132,6 +155,17 @@ class _Thoughts:
             raise Problem(Ambiguous, f"Thoughts that never end hold {marker!r}: a call may only have been thought of.")
         return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
 
+    def _tears_call(self, start: int, end: int) -> bool:
+        """Whether a call begins in these thoughts and ends behind them, so that their closing tag is part of it."""
+        try:
+            return bool(self.tools) and any(
+                piece.end > end and any(call.name in self.tools for call in piece.calls)
+                for section in self.inner.between(start, end)
+                for piece in section.pieces
+            )
+        except Problem:
+            return False
+
 
 def _closed(output: Output) -> Reader:
     """Read closing tags without an opening one, which stands in the prompt then."""
@@ -140,6 +174,8 @@ def _closed(output: Output) -> Reader:
     def read(start: int) -> Section:
         tag = _CLOSING.match(text, start)
         assert tag is not None
+        if _is_quoted(tag):
+            return Section(tag.end())
         return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
 
     return read
