@@ -24,8 +24,12 @@ UNDECLARED = "tool_calls_undeclared"
 GLM_READ = "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n"
 QWEN_READ = "<function=read>\n<parameter=path>\na\n</parameter>\n"
 CHANNEL = "<|channel|>commentary to=functions.read<|message|>"
+ENDS = ("}", "<|end|>", "<|endoftext|>", "<end_of_turn>", "<|observation|>", "<｜end▁of▁sentence｜>")
 HERMES_TIME = '<tool_call>\n{"name": "time", "arguments": {}}\n</tool_call>'
 M3 = "]<]minimax[>["
+WEATHER_JSON = '{"name": "weather", "arguments": {"city": "Paris"}}'
+WEATHER = ("weather", {"city": "Paris"})
+QWEN_WEATHER = "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
 DEEPSEEK = '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
 
 
@@ -60,7 +64,61 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
             '<tool_call>{"name": "define", "arguments": {"type": "object", "properties": {}}}</tool_call>',
             [("define", {"type": "object", "properties": {}})],
         ),
+        # tags of thoughts that are only told of
+        (
+            'I handle `<think>`. {"name": "search", "arguments": {"q": "split(\\"</think>\\")"}}',
+            [("search", {"q": 'split("</think>")'})],
+        ),
+        (
+            'I handle `<think>`. {"name": "search", "arguments": {"q": "<think>x</think>"}}\n[time()]',
+            [("search", {"q": "<think>x</think>"}), TIME],
+        ),
+        (
+            '[THINK]Hm.[/THINK]I drop `[THINK]`.[TOOL_CALLS]search[ARGS]{"q": "a[/THINK]b"}',
+            [("search", {"q": "a[/THINK]b"})],
+        ),
+        (
+            'I see `<think>`<|tool_call>call:search{q:<|"|></think><|"|>}<tool_call|>',
+            [("search", {"q": "</think>"})],
+        ),
+        # strings of Python, and strings in strings
+        ('<|tool_call_start|>[search(q="""ls -la""")]<|tool_call_end|>', [("search", {"q": "ls -la"})]),
+        ('<|tool_call_start|>[search(q="echo "hi"")]<|tool_call_end|>', [("search", {"q": 'echo "hi"'})]),
+        (
+            '<|tool_call_start|>[search(q="git commit -m "x y" -a")]<|tool_call_end|>',
+            [("search", {"q": 'git commit -m "x y" -a'})],
+        ),
+        ('{"name": "search", "arguments": "{\\"q\\": \\"a\nb\\"}"}', [("search", {"q": "a\nb"})]),
+        # line breaks of Windows; nothing that says what a value is
+        ("<function=read>\r\n<parameter=path>\r\na\r\n</parameter>\r\n</function>", [READ]),
+        ("<function=time>\n<parameter=x>\n(1, 2)\n</parameter>\n</function>", [("time", {"x": "(1, 2)"})]),
+        # tokens that the engine does not print
+        ('read.call(path="a")', [READ]),
+        ('read.call(path="a")\ntime.call()', [READ, TIME]),
+        ('[weather(city="Paris")]Checking the weather.', [WEATHER]),
+        # a fence around calls and nothing else
+        (f"```xml\n{QWEN_WEATHER}\n```", [WEATHER]),
+        ('```python\n[weather(city="Paris"), time()]\n```', [WEATHER, TIME]),
+        # JSON and elements in the tokens of another format
+        (f"<|tool_call_start|>[{WEATHER_JSON}]<|tool_call_end|>", [WEATHER]),
+        (f"<|python_start|>{WEATHER_JSON}<|python_end|>", [WEATHER]),
+        (f"<|python_start|><|python_end|>{WEATHER_JSON}", [WEATHER]),
+        (f"<function_calls>\n{WEATHER_JSON}\n</function_calls>", [WEATHER]),
+        (
+            '<function_calls>\n<invoke name="read">\n<parameter name="path">a</parameter></invoke>\n</function_calls>',
+            [READ],
+        ),
+        # words beside calls that markers tell
+        (f"I edit `function App() {{ return null }}`, so I read it.\n{QWEN_WEATHER}", [WEATHER]),
+        (f"Let me run time() first.\n{QWEN_WEATHER}", [WEATHER]),
         # plain answers
+        ("```ts\nconst a = { type: 'x' };\n```\nYou can read more in the docs.", []),
+        ("```ts\ninterface Props { name: string; read: boolean }\n```", []),
+        ("#include <functional>\n// read the file\n", []),
+        ('```json\n{"editor": {"tabSize": 2}, "read": {"limit": 3}}\n```', []),
+        ("query {\n  read {\n    name\n  }\n}", []),
+        ("<TOOLCALL>[]</TOOLCALL>", []),
+        ("[TOOL_CALLS][]", []),
         ("The price is <s>5</s>", []),
         ("all\nBecause all match.", []),
         ("<answer>42</answer>", []),
@@ -78,6 +136,19 @@ def test_calls(text: str, calls: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "content"),
     [
+        ("Wrap it in `<think>` and `</think>` tags.", "Wrap it in `<think>` and `</think>` tags."),
+        ("I removed `</think>` from it.", "I removed `</think>` from it."),
+        (
+            "Use `<think>`.\n\n```python\nx.split('</think>')\n```",
+            "Use `<think>`.\n\n```python\nx.split('</think>')\n```",
+        ),
+        ("<tool_calls>[]</tool_calls>Hi", "Hi"),
+        *[(f"{WEATHER_JSON}{end}", "") for end in ENDS],
+        (f"<|tool_call|>[{WEATHER_JSON}]<|/tool_call|>", ""),
+        (f"<tools>\n{WEATHER_JSON}\n</tools>", ""),
+        (f"<answer>\n<tool_calls>[{WEATHER_JSON}]</tool_calls></answer>", ""),
+        (f"[BEGIN FINAL RESPONSE]\n<tool_calls>[{WEATHER_JSON}]</tool_calls>\n[END FINAL RESPONSE]", ""),
+        ('[weather(city="Paris")]<|python_end|>', ""),
         ("The price is <s>5</s>", "The price is <s>5</s>"),
         ("all\nBecause all match.", "all\nBecause all match."),
         ("<answer>42</answer>", "<answer>42</answer>"),
@@ -115,7 +186,27 @@ def test_words(text: str, content: str) -> None:
         ),
         ("<function=read><parameter=path>a</parameter><parameter=path>b</parameter></function>", AMBIGUOUS),
         ("<|tool_call>call:read{path:a,path:b}<tool_call|>", AMBIGUOUS),
+        # a value that tells of parameters
+        (
+            '<minimax:tool_call>\n<invoke name="write">\n<parameter name="content"><s>'
+            '<parameter name="x">1</parameter>\n<parameter name="y">2</parameter>\n</s>\n</parameter>\n</invoke>\n'
+            "</minimax:tool_call>",
+            AMBIGUOUS,
+        ),
+        (
+            "<function=write>\n<parameter=content>\nUse:\n<parameter=a>\n1\n</parameter>\n<parameter=b>\n2\n</parameter>\n"
+            "End.\n</parameter>\n</function>",
+            AMBIGUOUS,
+        ),
+        # an expression
+        *[
+            (f"<|tool_call_start|>[search(q={expression})]<|tool_call_end|>", UNPARSEABLE)
+            for expression in ('"a" + "b"', '"a" "b"', '"a" if x else "b"', '"a".join("b")', '"a" % "b"')
+        ],
         # thoughts
+        ('I handle <think>. {"name": "search", "arguments": {"q": "<think>x</think>"}}', AMBIGUOUS),
+        ('[THINK]Hm.[/THINK]I drop [THINK].[TOOL_CALLS]search[ARGS]{"q": "a[/THINK]b"}', AMBIGUOUS),
+        ('<think>Hm. {"name": "search", "arguments": {"q": "a</think>b"}}', AMBIGUOUS),
         (f"<think>plan <tool_call>\n{QWEN_READ}</function>\n</tool_call>\n<think>next</think>", AMBIGUOUS),
         (
             "<think>plan <tool_call>\n<function=read>\n<parameter=path>\nuse </think> here\n</parameter>\n</function>\n"
@@ -139,6 +230,13 @@ def test_words(text: str, content: str) -> None:
             f"{M3}</tool_call>",
             AMBIGUOUS,
         ),
+        (f"The format is:\n```xml\n{QWEN_WEATHER}\n```\nThe city stands there.", AMBIGUOUS),
+        ('```python\n[read(path="a")]\n```\nis how to write it.', AMBIGUOUS),
+        ('```python\ncreate(\n    tools=[{"name": "weather", "parameters": {"city": "string"}}],\n)\n```', AMBIGUOUS),
+        (f"print(json.dumps({WEATHER_JSON}))", AMBIGUOUS),
+        (f"curl -d '{WEATHER_JSON}' http://x", AMBIGUOUS),
+        (f"message = {WEATHER_JSON}\nprint(message)", AMBIGUOUS),
+        (f"// {WEATHER_JSON}", AMBIGUOUS),
         # a tool that is not declared
         (">>>delete\n{}", UNDECLARED),
         ("<tool_call>delete</tool_call>", UNDECLARED),
@@ -154,7 +252,29 @@ def test_words(text: str, content: str) -> None:
         ('<|channel|>commentary <|constrain|>json<|message|>{"path": "a"}', UNPARSEABLE),
         ("<|tool_calls_section_begin|>read<|tool_calls_section_end|>", UNPARSEABLE),
         ('{"name": "read", "arguments": {"properties": 1, "x": ' + "1" * 5000 + "}}", UNPARSEABLE),
+        (f"<|channel|>commentary<|message|>{WEATHER_JSON}<|end|>", UNPARSEABLE),
         # left over from a format that is not read
+        ('I check the weather.weather{"city": "Paris"}', UNPARSEABLE),
+        ('[weather(city="Paris")] This tells the weather', UNPARSEABLE),
+        ('[weather(city="Paris")].', UNPARSEABLE),
+        ('`[weather(city="Paris")]`', UNPARSEABLE),
+        ('**[weather(city="Paris")]**', UNPARSEABLE),
+        ('[delete(path="/"), weather(city="Paris")]', UNPARSEABLE),
+        ('[functions.weather(city="Paris")]', UNPARSEABLE),
+        ('[\n  weather("Paris"),\n  time()\n]', UNPARSEABLE),
+        ("<weather>\n<city>Paris</city>\n</weather>", UNPARSEABLE),
+        ('<weather>{"city": "Paris"}</weather>', UNPARSEABLE),
+        ('<tool name="weather">{"city": "Paris"}</tool>', UNPARSEABLE),
+        (f"{QWEN_WEATHER}\n<read>\n<path>a</path>\n</read>", UNPARSEABLE),
+        ('```tool_code\nprint(weather(city="Paris"))\n```', UNPARSEABLE),
+        ('```tool_code\nprint(default_api.weather(city="Paris"))\n```', UNPARSEABLE),
+        ('```python\nweather(city="Paris")\n```', UNPARSEABLE),
+        ('Let me check.\n\nweather(city="Paris")', UNPARSEABLE),
+        ('<code>\nweather(city="Paris")\n</code>', UNPARSEABLE),
+        ('weather\n```json\n{"city": "Paris"}\n```', UNPARSEABLE),
+        ('{"tool": "weather", "params": {"city": "Paris"}}', AMBIGUOUS),
+        ('{"tool_name": "weather", "tool_args": {"city": "Paris"}}', AMBIGUOUS),
+        ('{"tool": "weather", "city": "Paris"}', AMBIGUOUS),
         ('I will do it. [read(path="a"), time()]', UNPARSEABLE),
         ('read(path="a")\ntime()', UNPARSEABLE),
         ('[[read(path="a"), time()]]', UNPARSEABLE),

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 NAME_KEYS = frozenset({"name", "function", "tool", "tool_name", "function_name", "recipient_name", "action"})
 """Members whose value can name the tool."""
 
-ARGUMENT_KEYS = frozenset({"parameters", "arguments", "args", "input", "tool_input", "action_input"})
+ARGUMENT_KEYS = frozenset(
+    {"parameters", "arguments", "args", "kwargs", "params", "input", "tool_input", "tool_args", "action_input"}
+)
 """Members whose value can be the arguments. What stands inside them is data, never a call."""
 
 LABEL_KEYS = frozenset({"type", "id", "tool_call_id"})

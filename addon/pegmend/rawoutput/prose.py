@@ -8,15 +8,18 @@ from pegmend.rawoutput.family import Piece, Words
 _EDGE_SIGNS = " \t\r\n;,"
 # Markers that families put around calls which are JSON themselves: Hermes, Qwen 2.5 and 3, Granite 4; Hunyuan A13B,
 # Jamba, Apriel, MiniMax M1; Nemotron; Granite 3 and its 20B; LongCat; GigaChat; InternLM; Phi-4-mini and FireFunction;
-# Mistral up to v7; Llama.
+# Mistral up to v7; Llama; LFM2, Llama 4 and OLMo 3 where they write JSON; the tag of the declarations, which Qwen 2.5
+# writes in place of the calls'.
 _OPENING_MARKER = r"""
     <tool_calls?> | <TOOLCALL> | <\|tool_call\|> | <function_call> | <longcat_tool_call> | <\|function_call\|>
-  | <\|action_start\|>\s*<\|plugin\|> | \bfunctools | \[TOOL_CALLS\] | <\|python_tag\|>
+  | <\|action_start\|>\s*<\|plugin\|> | \bfunctools | \[TOOL_CALLS\] | <\|python_tag\|> | <tools>
+  | <\|python_start\|>(?:\s*<\|python_end\|>)? | <\|tool_call_start\|> | <function_calls>
   | <\|message_sep\|>\s*function\ call<\|role_sep\|>
 """
 _CLOSING_MARKER = r"""
     </tool_calls?> | </TOOLCALL> | </function_call> | </longcat_tool_call> | <\|action_end\|>
-  | \[/TOOL_CALLS\] | <\|eo[mt]_id\|>
+  | \[/TOOL_CALLS\] | <\|eo[mt]_id\|> | </tools> | <\|/tool_call\|>
+  | <\|python_end\|> | <\|tool_call_end\|> | </function_calls>
 """
 # What may stand right before a call and belongs to it: an opening bracket, a fence with its language, a list's number
 # or bullet at the start of a line, a marker. Only the last characters are looked at.
@@ -30,7 +33,7 @@ _BEFORE_CALL = re.compile(
     """,
     re.VERBOSE,
 )
-_AFTER_CALL = re.compile(rf"\] | (?P<fence>```|`) | {_CLOSING_MARKER}", re.VERBOSE)
+_AFTER_CALL = re.compile(rf"[\]}}] | (?P<fence>```|`) | {_CLOSING_MARKER}", re.VERBOSE)
 _WINDOW = 60
 
 

@@ -24,6 +24,8 @@ from pegmend.turn import ToolCall, Turn
 # Engines that print the token which begins a text may print one that ends it as well, behind the first token of the
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
+# What calls leave of a code fence around them.
+_EMPTY_FENCE = re.compile(r"```[\w+-]{0,20}\s*+```")
 # What a cut leaves of a marker behind calls.
 _CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|</?[|｜\w][^\s<>]{0,100}(?:\s[^<>\n]{0,60})?|\[[A-Z_]{0,20}|<)\Z")
 
@@ -73,6 +75,10 @@ class _Reading:
             content = remaining_prose(self.text, self.pieces)
             if self.calls and self.output.truncated:
                 content = _CUT_MARKER.sub("", content).rstrip()
+            if self.calls and (fence := _EMPTY_FENCE.search(content)):
+                if fence.group() != content:
+                    raise Problem(Ambiguous, "Calls stand in a code fence amid words, as an example does.")
+                content = ""
             self._check(content)
         except Problem as problem:
             raise self._error(problem) from None
@@ -156,7 +162,8 @@ class _Reading:
             raise Problem(Ambiguous, message)
         if self.has_thoughts and (closing := signs.find_closing_tag(content)):
             raise Problem(Ambiguous, f"{closing!r} stands behind thoughts, so that a call may have begun in them.")
-        if sign := signs.find_sign(content, self.tools, beside_calls=bool(self.calls)):
+        loose = any(piece.is_loose and piece.calls for piece in self.pieces)
+        if sign := signs.find_sign(content, self.tools, beside_calls=bool(self.calls), beside_loose=loose):
             message = f"The model's output holds {sign!r}, which belongs to a tool call that pegmend cannot read."
             raise Problem(Unparseable, message)
 

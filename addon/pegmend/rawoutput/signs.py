@@ -4,7 +4,8 @@ Such a text must not go out as a plain answer, for then a call would be lost in 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 # What stands for a call in some family, and for nothing else. People write about tags, but a call may be lost here.
 _MARKER = re.compile(
@@ -19,14 +20,18 @@ _MARKER = re.compile(
     re.VERBOSE,
 )
 # The beginning of one, which may be a mere word as well.
-_BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_call|function)|\bfunctools\[")
+_BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_calls?|functions?(?:_calls?)?)(?![a-z])|\bfunctools\[")
 _CLOSING_TAG = re.compile(
     r"</((?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?)>"
 )
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 _BRACE = re.compile(r"[{}]")
 # A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
-_OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:name|function|type|parameters|arguments)['”]?\s*+:")
+_OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:(?P<names>name|function)|type|parameters|arguments)['”]?\s*+:\s*+")
+# Behind a list: a link of Markdown, an assignment, what is done with the list.
+_NO_LIST = re.compile(r"\)\s*+\](?:\(|\s*+=|[.\[]\w)")
+# A line that only opens or closes what calls stand in.
+_FRAME = re.compile(r"(?:```[\w+-]{0,20}|</?\w{1,40}>)?")
 
 
 def find_marker(text: str) -> str | None:
@@ -47,12 +52,17 @@ def find_closing_tag(text: str) -> str | None:
     return None
 
 
-def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str | None:
+def find_sign(
+    text: str, tools: Mapping[str, Mapping[str, Any]], *, beside_calls: bool, beside_loose: bool
+) -> str | None:
     """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
 
     A marker, or its beginning with a declared tool's name behind it; such a name beside a special token of whatever
-    kind, before an object on a line of its own, as the key of an object, or as the whole text in the manner of Python.
-    Beside calls less is enough: a closing tag, the name before a parenthesis, or with braces anywhere in the text.
+    kind, before an object, as the key of an object or the name of an element with a parameter, or calls in the manner
+    of Python on lines of their own. `tools` are the declared ones with the schemas of their parameters.
+
+    Beside calls a closing tag is enough, beside loose ones, which nothing marks, the name before a parenthesis, or with
+    braces anywhere in the text.
     """
     names = "|".join(map(re.escape, filter(None, tools))) or "(?!)"
     named = re.compile(rf"(?<![\w.-])(?:{names})(?![\w-])")
@@ -69,8 +79,8 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
         return token.group()
     if line := _pythonic_line(text, names):
         return line[:40]
-    found = re.search("|".join(_shapes(names)), text)
-    if found is None and beside_calls:
+    found = re.search("|".join([*_shapes(names), *_elements(tools)]), text)
+    if found is None and beside_loose:
         found = re.search(rf"(?<![\w.-])(?:{names})(?:\.call)?\(", text)
         if found is None and _BRACE.search(text):
             found = named.search(text)
@@ -78,31 +88,65 @@ def find_sign(text: str, tools: Collection[str], *, beside_calls: bool) -> str |
 
 
 def _pythonic_line(text: str, names: str) -> str | None:
-    """Return a line that ends in a list of calls by keyword, or the first one where all lines are calls."""
-    call = re.compile(rf"\[*+\s*+(?:{names})[ \t]*+\(")
-    listed = re.compile(rf"(?<![=(,]\s)(?<!\bin\s)(?<!return\s)\[\s*+(?:{names})\s*+\(\s*+(?:\)|\w++\s*+=(?!=))")
-    lines = [stripped for line in text.splitlines() if (stripped := line.strip(" \t\r,;"))]
-    for line in lines:
-        if line.endswith("]") and " for " not in line and listed.search(line):
+    """Return a line with calls in the manner of Python: in a list, or as lines of their own at the end of the text."""
+    name = rf"(?:functions?\.|default_api\.)?(?:{names})(?:\.call)?"
+    keyword = r"\s*+\(\s*+(?:\)|\w++\s*+=(?!=))"
+    listed = re.compile(rf"(?<![=(,]\s)(?<!\bin\s)(?<!return\s)\[\s*+{name}{keyword}")
+    among = re.compile(rf"\[\s*+\w[^\n]*\)\s*+,\s*+{name}{keyword}")
+    lines = [line.strip(" \t\r,;") for line in text.splitlines()]
+    for line in (line.strip("`*. ") for line in lines if " for " not in line):
+        if line.endswith("]") and (listed.search(line) or among.match(line)):
             return line
-    if lines and all(line.endswith((")", ")]", ")]]")) and call.match(line) for line in lines):
-        return lines[0]
-    return None
+        if listed.match(line) and not _NO_LIST.search(line):
+            return line
+    written = [line for line in lines if line]
+    call = re.compile(rf"\[*+\s*+{name}[ \t]*+\(")
+    if written and all(line.endswith((")", ")]", ")]]")) and call.match(line) for line in written):
+        return written[0]
+    if " for " not in text and re.fullmatch(rf"\s*+\[\s*+{name}\([\s\S]*\)\s*,?\s*\]\s*", text):
+        return written[0]
+    return _calls_at_end(lines, re.compile(name + keyword))
+
+
+def _calls_at_end(lines: list[str], call: re.Pattern[str]) -> str | None:
+    """Return the first of the calls that make up the last paragraph, or a code fence or an element at the end."""
+    first = None
+    end = len(lines)
+    while end and _FRAME.fullmatch(lines[end - 1]):
+        end -= 1
+    while end and call.match(lines[end - 1]) and lines[end - 1].endswith(")"):
+        end -= 1
+        first = lines[end]
+    return first if end == 0 or _FRAME.fullmatch(lines[end - 1]) else None
 
 
 def _shapes(names: str) -> Iterator[str]:
     """Yield patterns for a declared name where it stands as in a call."""
-    yield rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{"
+    yield rf"(?:\A\s*+|\n[ \t]*+|>>>\s*+)(?:{names})\s*+\{{\s*+(?:[\"'}}]|[\w-]++\s*+[:=])"
+    yield rf'(?<!\w)(?:{names})(?:\[ARGS\])?\{{\s*+"[^"\n]{{1,100}}"\s*+:'
     yield rf"(?:functions?\.?|\bcall:)(?:{names})(?::\d+)?\s*+(?:\{{|```)"
-    yield rf"```tool_code\s++(?:{names})\b"
+    yield rf"(?:\A|\n)[ \t]*+(?:{names})[ \t]*+\n```(?:json)?\s*+\{{"
+    yield rf"```tool_code\s++(?:print\()?(?:\w++\.)?(?:{names})\b"
     yield rf"\bAction:\**+\s*+(?:{names})\b"
-    yield rf'"(?:{names})"\s*+:\s*+\{{'
+    yield rf'\{{\s*+"(?:{names})"\s*+:\s*+\{{'
+    yield rf'<(?:tool|action)(?:_use|_call)?\s++name="(?:{names})"'
+
+
+def _elements(tools: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a pattern for each tool whose name may be that of an element, with JSON or a parameter in it."""
+    for name, schema in tools.items():
+        properties = schema.get("properties")
+        keys = "|".join(map(re.escape, properties)) if isinstance(properties, Mapping) else ""
+        yield rf"<{re.escape(name)}>\s*+(?:\{{{f'|<(?:{keys})>' if keys else ''})"
 
 
 def _other_notation(text: str, names: str) -> str | None:
     """Return the beginning of an object that names a declared tool in another notation than JSON's."""
-    declared = re.compile(rf"\W(?:{names})\W")
+    bare = re.compile(rf"(?:{names})\W")
+    quoted = re.compile(rf"['\"“](?:{names})['\"”]")
     for attempt in _OTHER_NOTATION.finditer(text):
-        if declared.search(text, attempt.end(), attempt.end() + 200):
+        if attempt["names"] and bare.match(text, attempt.end()):
+            return attempt.group()
+        if quoted.search(text, attempt.end(), attempt.end() + 200):
             return attempt.group()
     return None

@@ -9,12 +9,16 @@ from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
 _NOTHING = r"""
     <(?:seed:)?tool_call>\s*</(?:seed:)?tool_call> | <\|tool_call><tool_call\|>
   | <\|tool_calls_section_begin\|>\s*<\|tool_calls_section_end\|>
+  | <TOOLCALL>\s*\[\s*\]\s*</TOOLCALL> | <tool_calls>\s*\[\s*\]\s*</tool_calls> | \[TOOL_CALLS\]\s*\[\s*\]
+  | <function_calls>(?=\s*<invoke\b) | (?:(?<=</invoke>) | (?<=</invoke>\n))</function_calls>
   | <｜tool▁outputs?▁(?:begin|end)｜> | </dots_function_call>
   | <\|tool_call_start\|>\s*\[\s*\]\s*<\|tool_call_end\|> | <\|end_message\|> | <\|message_model\|>
   | <\|plamo:begin_tool_requests:plamo\|>\s*<\|plamo:end_tool_requests:plamo\|>
-  | (?:(?<=</tool_calls>) | (?<=</tool_calls>\n))</answer>
+  | <answer>(?=\s*<tool_calls>) | (?:(?<=</tool_calls>) | (?<=</tool_calls>\n))</answer>
+  | \[END\ FINAL\ RESPONSE\]\s*\Z | (?<=\])<\|python_end\|>
   | \A<\|CHATBOT_TOKEN\|> | <\|eo[mt]_id\|>(?=\s*(?:\Z|;|<\|python_tag|\{))
-  | (?:<\|END_OF_TURN_TOKEN\|> | <\|im_end\|> | <turn\|> | (?<=[\]}>])</s>)\s*\Z
+  | (?:<\|END_OF_TURN_TOKEN\|> | <\|im_end\|> | <turn\|> | <end_of_turn> | (?<=[\]}>])</s>
+    | <\|(?:end|endoftext|observation|user)\|> | <｜end▁of▁sentence｜>)\s*\Z
 """
 _PATTERN = re.compile(_NOTHING, re.VERBOSE)
 

@@ -7,7 +7,7 @@ in an array, in code fences or a list, with prose before, between and after. Ope
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -46,6 +46,9 @@ _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
 # Values of an array that is still open where a call begins.
 _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
+# Code right before a value: an assignment, an argument, a string of a shell, a comment.
+_CODE = re.compile(r"(?:[\w)\]]\s*[=(]|\s['\"]|//)\s*\Z")
+_CODE_WINDOW = 40
 _NAME_WINDOW = 300
 _CALL_TYPES = frozenset({"function", "function_call", "tool", "tool_call", "tool_use"})
 _EMPTY_ARRAY = re.compile(r"\[\s*+\]")
@@ -96,6 +99,8 @@ class _Objects:
             self._refuse_open_array(value.start)
             calls = [self._call(value)]
         found = [call for call in calls if call is not None]
+        if found and _CODE.search(self.text, max(0, value.start - _CODE_WINDOW), value.start):
+            raise Problem(Ambiguous, "A call stands amid program code, which may be all that was meant.")
         if not found:
             self._refuse_calls_inside(value)
         elif isinstance(value, JsonArray) and len(found) < len(value.items) + value.others:
@@ -177,12 +182,18 @@ class _Objects:
             self.doubt = self.doubt or Problem(Ambiguous, "An object has arguments but names no tool.")
         for key in sorted(NAME_KEYS & value.members.keys()):
             name = _string(self.text, value, key)
-            if name not in self.tools:
+            if name is None or name not in self.tools:
                 continue
             problem = Problem(Ambiguous, f"An object names the tool {name!r} by the key {key!r}.")
-            if not ARGUMENT_KEYS.isdisjoint(value.members):
+            if not ARGUMENT_KEYS.isdisjoint(value.members) or self._holds_parameter(value, name):
                 raise problem
             self.doubt = self.doubt or problem
+
+    def _holds_parameter(self, value: JsonObject, name: str) -> bool:
+        """Whether a declared parameter of a tool is a key in an object, as far as its text tells."""
+        properties = self.tools[name].get("properties")
+        keys = "|".join(map(re.escape, properties)) if isinstance(properties, Mapping) else ""
+        return bool(keys) and re.search(rf'"(?:{keys})"\s*:', self.text[value.start : value.end]) is not None
 
     def _holds_tool(self, value: JsonContainer) -> bool:
         """Whether any object in a value names a declared tool."""

@@ -58,7 +58,7 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         yield from _calls(cursor, name, tools, is_xml=header["notation"] == "xml")
         cursor.expect(_CALL_END, "the end of the message")
         return
-    if channel == "commentary" and header["notation"]:
+    if channel == "commentary" and (header["notation"] or _JSON.match(cursor.text, cursor.position)):
         raise Malformed("a call has no recipient")
     start = cursor.position
     text = cursor.until(_END, "the end of the message")

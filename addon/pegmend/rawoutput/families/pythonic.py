@@ -25,7 +25,9 @@ from pegmend.turn import ToolCall
 _NAME = r"[^\W\d][\w.-]{0,255}"
 _CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
 _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
-_PYTHON_TAG = re.compile(rf"\s*+(?:<\|python_tag\|>|[;,]|(?<=\n))\s*+(?={_NAME}\.call\()")
+_PYTHON_TAG = re.compile(r"<\|python_tag\|>")
+_NEXT_BUILTIN = re.compile(rf"\s*+(?:<\|python_tag\|>|[;,]|(?<=\n))\s*+(?={_NAME}\.call\()")
+_OTHER_FORMAT = re.compile(r"\s*(?:\[?\s*\{|<invoke\b)")
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
 _ONLY_STRING = re.compile(
@@ -39,13 +41,15 @@ _EXPRESSION = re.compile(r"""\A[^'"]*['"]\s*(?:[-+*%.\['"]\s|[+*%.\['"]|(?:if|el
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
-_LINE_END = re.compile(r"[ \t]*(?:\n|<\||</(?:s|(?:\w{1,20}:)?think\w*)>|\[/THINK\]|;|\Z)")
+_LINE_END = re.compile(r"(?=[^\W\d_])|[ \t]*(?:\n|<\||</(?:s|(?:\w{1,20}:)?think\w*)>|\[/THINK\]|;|\Z)")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 
 
 def _marked(cursor: Cursor, tools: Tools) -> Iterator[Item]:
     cursor.expect(_OPEN, "the section")
+    if _OTHER_FORMAT.match(cursor.text, cursor.position):
+        raise NoCall  # JSON or elements between these tokens, for another family
     if only := _only_string(cursor):
         yield only
     elif cursor.take(_LIST):
@@ -69,8 +73,17 @@ def _only_string(cursor: Cursor) -> ToolCall | None:
 
 
 def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
-    while cursor.take(_PYTHON_TAG) and (call := _call(cursor)):
+    """Read calls with `.call`; where the engine does not print the token, a declared name tells them."""
+    is_marked = cursor.take(_PYTHON_TAG)
+    first = _CALL.match(cursor.text, cursor.position)
+    if not is_marked and (first is None or first["name"].removesuffix(".call") not in tools):
+        raise NoCall
+    while call := _call(cursor):
         yield ToolCall(call.name.removesuffix(".call"), call.arguments)
+        if not cursor.take(_NEXT_BUILTIN):
+            break
+    if not is_marked and not _LINE_END.match(cursor.text, cursor.position):
+        raise NoCall
 
 
 def _bare(cursor: Cursor, tools: Tools) -> Iterator[Item]:
@@ -110,7 +123,11 @@ MARKED = Family(
     r"<\|python_start\|>\s*\[ | <\|tool_call_start\|> | <function_calls>",
     by_grammar(_marked),
 )
-BUILTIN = Family("llama_builtin", rf"<\|python_tag\|>\s*{_NAME}\.call\(", by_grammar(_builtin))
+BUILTIN = Family(
+    "llama_builtin",
+    rf"<\|python_tag\|>\s*{_NAME}\.call\( | ^[ \t]*{_NAME}\.call\(\s*(?:\)|\w+\s*=(?!=))",
+    by_grammar(_builtin),
+)
 BARE = Family(
     "pythonic", rf"(?:^[ \t]*|(?<=think>)|(?<=\|>))\[\s*{_NAME}\s*\(\s*(?:\)|\w+\s*=(?!=))", by_grammar(_bare)
 )
