@@ -187,7 +187,7 @@ def place(text: str, limit: float) -> str:
         frames = [frame for frame in traceback.extract_tb(stopped.__traceback__) if "pegmend" in frame.filename]
         frames = [frame for frame in frames if Path(frame.filename).name != "cursor.py"]
         where = f"{Path(frames[-1].filename).name}:{frames[-1].lineno} {frames[-1].line}"
-        return where + (f" ({slowest_opening(text)})" if frames[-1].name == "_sections" else "")
+        return where + (f" ({slowest_opening(text)})" if frames[-1].name == "between" else "")
     except TurnError:
         pass
     finally:
@@ -247,7 +247,10 @@ REPEATED = [
     "-",
     "1",
 ]
-REPEATED += [f"{opening}x{closing}" for opening, closing in THOUGHT_TAGS]
+REPEATED += [
+    f"{opening}{inside}{closing}" for opening, closing in THOUGHT_TAGS for inside in ("x", "'", "<function=x>")
+]
+REPEATED += ["`<think>`", "`</think>`", "<think>`</think>`", '<think>{"x":"</think>', "[time()]", "time()\n"]
 REPEATED += [
     "\n<parameter=path>\n",
     "\n<parameter=x>\nb",
@@ -255,7 +258,7 @@ REPEATED += [
     "x\n\n",
     '{"name": "time", "arguments": {}} x ',
 ]
-REPEATED += [writer.write([Call("time", {})]) for writer in WRITERS.values()]
+REPEATED += [writer.write([call]) for writer in WRITERS.values() for call in (Call("time", {}), CALLS[0])]
 REPEATED += [f"x {text}\n" for text in REPEATED]
 PARTS = [*REPEATED, *MARKERS, *PIECES]
 

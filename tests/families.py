@@ -791,7 +791,7 @@ def check_round_trip(document: Document) -> None:
 
 def check_thoughts(opening: str, thought: str, closing: str, answer: str) -> None:
     """Assert that nothing in thoughts between tags is a call, whatever stands in them."""
-    if closing[:-1] in thought:
+    if closing[:-1] in thought or (closing == "</thinking>" and "</think>" in thought):
         return
     turn = read_safely(f"{opening}{thought}{closing}{answer}")
     if turn is not None:

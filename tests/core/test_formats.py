@@ -81,6 +81,7 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
             'I see `<think>`<|tool_call>call:search{q:<|"|></think><|"|>}<tool_call|>',
             [("search", {"q": "</think>"})],
         ),
+        (f'<think>use "x"</think>"Sure." {WEATHER_JSON}', [WEATHER]),
         # strings of Python, and strings in strings
         ('<|tool_call_start|>[search(q="""ls -la""")]<|tool_call_end|>', [("search", {"q": "ls -la"})]),
         ('<|tool_call_start|>[search(q="echo "hi"")]<|tool_call_end|>', [("search", {"q": 'echo "hi"'})]),
@@ -207,6 +208,8 @@ def test_words(text: str, content: str) -> None:
         ('I handle <think>. {"name": "search", "arguments": {"q": "<think>x</think>"}}', AMBIGUOUS),
         ('[THINK]Hm.[/THINK]I drop [THINK].[TOOL_CALLS]search[ARGS]{"q": "a[/THINK]b"}', AMBIGUOUS),
         ('<think>Hm. {"name": "search", "arguments": {"q": "a</think>b"}}', AMBIGUOUS),
+        ('<think>Hm. {"name": "search", "arguments": {"q": "</think>"}}', AMBIGUOUS),
+        (f"{WEATHER_JSON}\nI removed `</think>`.", AMBIGUOUS),
         (f"<think>plan <tool_call>\n{QWEN_READ}</function>\n</tool_call>\n<think>next</think>", AMBIGUOUS),
         (
             "<think>plan <tool_call>\n<function=read>\n<parameter=path>\nuse </think> here\n</parameter>\n</function>\n"

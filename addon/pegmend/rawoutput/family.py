@@ -107,7 +107,7 @@ class Section:
     """What was read from an opening up to `end`. Without pieces, that is just text.
 
     `doubt` is the error of a turn that holds any call. `closes_reasoning` says that all before it was reasoning, which
-    the prompt had opened.
+    the prompt had opened; without a piece for the tag, that is only told of.
     """
 
     end: int

@@ -121,6 +121,8 @@ class _Reading:
             message = "The end of reasoning stands behind a call, so that the call may only have been thought of."
             self.doubt = self.doubt or Problem(Ambiguous, message)
             return
+        if not section.pieces:
+            return
         (tag,) = section.pieces
         if not self.has_thoughts:
             self.has_thoughts = True

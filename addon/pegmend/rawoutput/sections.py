@@ -19,21 +19,22 @@ class Openings:
 
 
 class Sections:
-    """The sections of one text. The places that are asked for only ever grow."""
+    """The sections of one text, each of which is read once: the places that are asked for only ever grow."""
 
     def __init__(self, output: Output, openings: Openings) -> None:
         self._output = output
         self._openings = openings
         self._readers: dict[str, Reader] = {}
+        self._position = 0
 
     def between(self, start: int, end: int) -> Iterator[Section]:
         """Yield the sections that begin from `start` on and before `end`. Raises Problem."""
-        position = start
-        while opening := self._openings.pattern.search(self._output.text, position, end):
+        self._position = max(self._position, start)
+        while opening := self._openings.pattern.search(self._output.text, self._position, end):
             name = opening.lastgroup
             assert name is not None
             if name not in self._readers:
                 self._readers[name] = self._openings.readers[name](self._output)
             section = self._readers[name](opening.start())
+            self._position = max(section.end, opening.start() + 1)
             yield section
-            position = max(section.end, opening.start() + 1)

@@ -27,7 +27,7 @@ _CALL = re.compile(rf"\s*(?P<name>{_NAME})\s*\(")
 _OPEN = re.compile(r"<\|python_start\|>|<\|tool_call_start\|>|<function_calls>")
 _PYTHON_TAG = re.compile(r"<\|python_tag\|>")
 _NEXT_BUILTIN = re.compile(rf"\s*+(?:<\|python_tag\|>|[;,]|(?<=\n))\s*+(?={_NAME}\.call\()")
-_OTHER_FORMAT = re.compile(r"\s*(?:\[?\s*\{|<invoke\b)")
+_OTHER_FORMAT = re.compile(r"\s*+(?:\[?\s*+\{|<invoke\b)")
 _LIST = re.compile(r"\s*\[")
 _LIST_END = re.compile(r"\s*+(?:,\s*+)?\]")
 _ONLY_STRING = re.compile(

@@ -123,9 +123,9 @@ class _Thoughts:
     def __init__(self, output: Output, call: re.Pattern[str], openings: Openings) -> None:
         self.text = output.text
         self.call = None if output.truncated else call
-        self.tools = output.tools
-        self.inner = Sections(output, openings)
+        self.inner: Sections | None = Sections(output, openings) if output.tools else None
         self.unclosed: set[re.Pattern[str]] = set()
+        self.only_quoted: set[re.Pattern[str]] = set()
 
     def section(self, start: int) -> Section:
         """Read from an opening tag. Amid prose one that is never closed is just text; at the head all is thought."""
@@ -135,8 +135,7 @@ class _Thoughts:
         assert tag is not None
         if _is_quoted(tag):
             return Section(tag.end())
-        # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
-        end = None if closing in self.unclosed else _unquoted(closing, text, tag.end())
+        end = self._end(closing, tag.end())
         if end is not None:
             if self._tears_call(tag.end(), end.start()):
                 message = f"{end.group()!r} stands amid a call that begins in thoughts, which may be none."
@@ -155,15 +154,27 @@ class _Thoughts:
             raise Problem(Ambiguous, f"Thoughts that never end hold {marker!r}: a call may only have been thought of.")
         return Section(stop, (Piece(start, stop, (Thought(text[tag.end() : stop]),)),))
 
+    def _end(self, closing: re.Pattern[str], start: int) -> re.Match[str] | None:
+        """Return the tag that closes thoughts: one between quotes only if there is no other."""
+        # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
+        if closing in self.unclosed:
+            return None
+        end = None if closing in self.only_quoted else _unquoted(closing, self.text, start)
+        if end is None:
+            self.only_quoted.add(closing)
+            end = closing.search(self.text, start)
+        return end
+
     def _tears_call(self, start: int, end: int) -> bool:
         """Whether a call begins in these thoughts and ends behind them, so that their closing tag is part of it."""
         try:
-            return bool(self.tools) and any(
-                piece.end > end and any(call.name in self.tools for call in piece.calls)
+            return self.inner is not None and any(
+                piece.calls and piece.end > end
                 for section in self.inner.between(start, end)
                 for piece in section.pieces
             )
         except Problem:
+            self.inner = None  # nothing is read twice, or the time would not be linear
             return False
 
 
@@ -174,9 +185,8 @@ def _closed(output: Output) -> Reader:
     def read(start: int) -> Section:
         tag = _CLOSING.match(text, start)
         assert tag is not None
-        if _is_quoted(tag):
-            return Section(tag.end())
-        return Section(tag.end(), (Piece(start, tag.end(), ()),), closes_reasoning=True)
+        pieces = () if _is_quoted(tag) else (Piece(start, tag.end(), ()),)
+        return Section(tag.end(), pieces, closes_reasoning=True)
 
     return read
 
