@@ -129,10 +129,11 @@ def test_the_late_entry_of_another_client_is_not_taken(
             assert streamed.is_done
 
 
-def test_prose_that_begins_like_a_line_of_the_log(client: httpx.Client) -> None:
-    streamed = stream(client, "log-like")
+@pytest.mark.parametrize("script", ["log-like", "log-forged"])
+def test_prose_that_begins_like_a_line_of_the_log(client: httpx.Client, script: str) -> None:
+    streamed = stream(client, script)
     assert [name for name, _ in streamed.calls] == ["write_file", "read_file", "get_time"]
-    whole = client.post(CHAT_PATH, json=chat_request("log-like"))
+    whole = client.post(CHAT_PATH, json=chat_request(script))
     assert whole.headers["x-pegmend"] == "repaired; evidence=replay; calls=3"
 
 
