@@ -37,12 +37,13 @@ class SentCall:
 
 @dataclass(slots=True)
 class SentChoice:
-    """What the client has of one choice."""
+    """What the client has of one choice. `is_finished` says that its end was sent too: nothing may follow."""
 
     has_role: bool = False
     content: str = ""
     reasoning: str = ""
     calls: list[SentCall] = field(default_factory=list)
+    is_finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,13 @@ class Rest:
 
 
 def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
-    """Return what of the turn in `raw`, a whole raw output, the client lacks.
+    """Return what of the turn in `raw`, a whole raw output, the client lacks; nothing of a choice that is finished.
 
     Raises Incomplete where what was sent is not the beginning of this turn, so that the text must come from another run
     of the model; and what `read` raises.
     """
+    if sent.is_finished:
+        return Rest()
     turn = read(raw)
     reasoning_left = _left(sent.reasoning, turn.reasoning)
     content_left = _content_left(sent, raw, turn, read)
