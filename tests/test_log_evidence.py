@@ -13,7 +13,7 @@ from tests.conftest import CHAT_PATH, chat_request
 from tests.engine import Engine, write_model
 from tests.engine.model_runner import ModelRunner
 from tests.engine.proxy import Proxy
-from tests.engine.scripts import REPORT_PROMPT, SCRIPTS, TOOLS
+from tests.engine.scripts import REPORT_PROMPT, SCRIPTS, TOOLS, call
 from tests.engine.streams import Streamed, accumulate
 from tests.test_recovery import BOTH_FILES, calls_of
 from tests.waiting import wait_until
@@ -49,22 +49,44 @@ def stream(client: httpx.Client, script: str, **members: object) -> Streamed:
     return accumulate(client.post(CHAT_PATH, json=chat_request(script, stream=True, **members)).text)
 
 
-@pytest.mark.parametrize("script", ["newline", "semicolon", "semicolon-space", "prose-around", "pretty"])
+@pytest.mark.parametrize("script", ["newline", "semicolon", "semicolon-space", "pretty"])
 def test_prefix_and_remainder_make_the_turn(client: httpx.Client, script: str) -> None:
     streamed = stream(client, script)
     assert streamed.comments == BY_LOG
     assert streamed.calls == BOTH_FILES
     assert streamed.finish_reasons == {0: "tool_calls"}
     assert streamed.is_done
-    words = "I will write both. Then the log: That is all." if script == "prose-around" else ""
-    assert streamed.messages[0]["content"].split() == words.split()
+    assert streamed.messages[0]["content"] == ""
 
 
-@pytest.mark.parametrize("script", ["comma", "arguments-key", "arguments-first"])
+@pytest.mark.parametrize("script", ["comma", "arguments-key", "arguments-first", "prose-around"])
 def test_where_they_do_not_for_certain_the_engine_runs_again(client: httpx.Client, script: str) -> None:
     streamed = stream(client, script)
     assert streamed.comments == BY_REPLAY
     assert streamed.calls == BOTH_FILES
+
+
+def test_a_call_that_the_parser_takes_back_is_delivered_once(client: httpx.Client) -> None:
+    streamed = stream(client, "extra-member", parallel_tool_calls=True)
+    assert [name for name, _ in streamed.calls] == ["write_file", "read_file", "get_time"]
+    assert streamed.comments == ["x-pegmend: repaired; evidence=replay; calls=3"]
+
+
+def test_words_that_the_engine_cuts_by_a_limit_of_its_own(tmp_path: Path, start_proxy: Callable[..., Proxy]) -> None:
+    calls = f"{call('read_file', path='a.txt')}; {call('read_file', path='b.txt')}"
+    texts = {"calls": [calls], "words": [f"{calls}\nAnd now I will list the folder, so that you know what is in it."]}
+    model = tmp_path / "scripted.gguf"
+    write_model(model, texts, default="calls", merged=set())
+    with (
+        Engine(model, tmp_path / "log", arguments=["--predict", "34"]) as engine,
+        following_client(start_proxy(engine.origin, options=[f"pegmend_log=file:{engine.log}"])) as client,
+    ):
+        assert stream(client, "calls").comments == BY_REPLAY
+        assert stream(client, "calls").comments == BY_LOG
+        streamed = stream(client, "words")
+    assert streamed.comments == BY_REPLAY
+    assert streamed.finish_reasons == {0: "length"}
+    assert streamed.messages[0]["content"].startswith("And now")
 
 
 def test_token_counts_come_from_the_second_run(client: httpx.Client) -> None:
@@ -129,10 +151,11 @@ def test_the_late_entry_of_another_client_is_not_taken(
             assert streamed.is_done
 
 
-def test_prose_that_begins_like_a_line_of_the_log(client: httpx.Client) -> None:
-    streamed = stream(client, "log-like")
+@pytest.mark.parametrize("script", ["log-like", "log-forged"])
+def test_prose_that_begins_like_a_line_of_the_log(client: httpx.Client, script: str) -> None:
+    streamed = stream(client, script)
     assert [name for name, _ in streamed.calls] == ["write_file", "read_file", "get_time"]
-    whole = client.post(CHAT_PATH, json=chat_request("log-like"))
+    whole = client.post(CHAT_PATH, json=chat_request(script))
     assert whole.headers["x-pegmend"] == "repaired; evidence=replay; calls=3"
 
 

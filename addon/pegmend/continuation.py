@@ -15,6 +15,8 @@ from pegmend.turn import ToolCall, Turn
 
 # A string as it is, or white space.
 _OUTSIDE_STRINGS = re.compile(r'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\r\n]++', re.DOTALL)
+# What may stand between a call and words.
+_SEPARATORS = " \t\r\n;,"
 
 Read = Callable[[str], Turn]
 """Reads a raw text. Raises a TurnError."""
@@ -37,12 +39,13 @@ class SentCall:
 
 @dataclass(slots=True)
 class SentChoice:
-    """What the client has of one choice."""
+    """What the client has of one choice. `is_finished` says that its end was sent too: nothing may follow."""
 
     has_role: bool = False
     content: str = ""
     reasoning: str = ""
     calls: list[SentCall] = field(default_factory=list)
+    is_finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +60,13 @@ class Rest:
 
 
 def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
-    """Return what of the turn in `raw`, a whole raw output, the client lacks.
+    """Return what of the turn in `raw`, a whole raw output, the client lacks; nothing of a choice that is finished.
 
     Raises Incomplete where what was sent is not the beginning of this turn, so that the text must come from another run
     of the model; and what `read` raises.
     """
+    if sent.is_finished:
+        return Rest()
     turn = read(raw)
     reasoning_left = _left(sent.reasoning, turn.reasoning)
     content_left = _content_left(sent, raw, turn, read)
@@ -92,16 +97,30 @@ def rest_of_text(sent: SentChoice, raw: str, read: Read) -> Rest:
 def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | None:
     """Return what the client lacks where the engine's log holds what came after the parsed part of the text.
 
-    None where the two do not make up the whole turn for certain: a call is not whole, for its last characters came in
-    one token with what the parser refuses, or the remainder may begin with the very call that was sent, since nothing
-    was parsed in the end. Raises what `read` raises.
+    None where the two do not make up the whole turn for certain, as `can_follow` says, or where the remainder may begin
+    in thoughts. Raises what `read` raises.
     """
-    if not sent.calls or not all(call.is_whole for call in sent.calls) or find_tag(remainder):
+    if not sent.calls or find_tag(remainder):
         return None
     turn = read(remainder)
-    if turn.calls and _arguments_left(sent.calls[0], turn.calls[0]) == "":
+    if not can_follow(sent, turn):
         return None
-    return Rest(calls=turn.calls, content=turn.content)
+    return Rest(calls=turn.calls, content=turn.content.lstrip(_SEPARATORS))
+
+
+def can_follow(sent: SentChoice, turn: Turn) -> bool:
+    """Whether the turn at the end of a text can stand behind what was sent, with no call broken and none twice.
+
+    It cannot where a call is not whole, for its last characters came in one token with what the parser refuses; nor
+    where the first call was sent already, since the parser takes back calls that do not fit in the end.
+    """
+    if not all(call.is_whole for call in sent.calls):
+        return False
+    if not turn.calls:
+        return True
+    first = turn.calls[0]
+    arguments = _lenient_json(first.arguments)
+    return not any(call.name == first.name and _lenient_json(call.arguments) == arguments for call in sent.calls)
 
 
 def _content_left(sent: SentChoice, raw: str, turn: Turn, read: Read) -> str | None:

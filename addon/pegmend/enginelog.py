@@ -15,6 +15,8 @@ one belong to others.
 
 All of it is untrusted: the model's text stands in the log unescaped, and may hold lines that look like the engine's. An
 entry ends at the first line that does; where more text follows that can only be the model's, the entry is not certain.
+Nor is it where the times of the lines go back: the model does not know the engine's clock, so that a line of its making
+is ahead of the next real one or behind the last.
 """
 
 import re
@@ -47,6 +49,7 @@ _GO_CHARACTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\
 _CLOCK_STAMP = r"\d{1,6}\.\d\d\.\d{3}\.\d{3} "
 _STAMP = rf"{_COLOR}(?:{_CLOCK_STAMP})?"
 _STAMPED = re.compile(_COLOR + _CLOCK_STAMP)
+_CLOCK_SLACK = 0.1
 # Lines of the engine begin with the level and one of its modules; "I note: ..." is the model's.
 _MODULE = r"(?:srv|slot|que|res|main|init|load|print|reset|sched|system|update|common_|llama_|ggml_|clip_|mtmd_)\w*"
 _ENGINE_LINE = re.compile(rf"{_STAMP}[DIWE] {_COLOR}{_MODULE}[^:{{}}\"]{{0,60}}: ")
@@ -155,6 +158,8 @@ class _Writer:
         self._latest: FailureEntry | None = None
         self._remainder: list[str] | None = None
         self._full: list[str] | None = None
+        self._is_behind_full = False
+        self._clock = 0.0
         self._begin("", "")
 
     @classmethod
@@ -194,15 +199,17 @@ class _Writer:
         """Take one line; a complete entry is added to `entries`."""
         if self._full is not None:
             self._take_full(text, entries)
-        elif start := _REMAINDER.match(text):
+            return
+        self._check_clock(text)
+        if start := _REMAINDER.match(text):
             self._finish(entries)
             self._begin(start[1], start[2], _seconds(_STAMPED.match(text)))
         elif self._remainder is None:
             self._doubt_latest(text)
-        elif _FULL.match(text):
+        elif _FULL.match(text) and _has_time(text, self._stamp):
             self._is_collecting = False
             self._full = []
-        elif self._is_the_engines(text):
+        elif _is_the_engines(text, self._stamp):
             self._is_collecting = False
             if _OVER.search(text):
                 self._finish(entries)
@@ -213,9 +220,16 @@ class _Writer:
         else:
             self.doubt()  # text of the model after, or in the guise of, a line of the engine
 
-    def _is_the_engines(self, text: str) -> bool:
-        """Whether a line is the engine's and not the model's: it has a time where the entry has one."""
-        return _ENGINE_LINE.match(text) is not None and (self._stamp is None or _STAMPED.match(text) is not None)
+    def _check_clock(self, text: str) -> None:
+        """Where the time goes back, one of the two lines is the model's, who wrote it into this entry or the latest."""
+        time = _seconds(_STAMPED.match(text))
+        if time is None:
+            return
+        if time < self._clock - _CLOCK_SLACK:
+            self.doubt()
+            if self._latest is not None:
+                self._latest.is_certain = False
+        self._clock = time
 
     def _begin(self, format_name: str, first: str, stamp: float | None = None) -> None:
         self._format = format_name
@@ -242,6 +256,7 @@ class _Writer:
             self.doubt()
         elif text == _END and _ends_with(self._full, self._remainder):
             self._finish(entries)
+            self._is_behind_full = True
         elif self._full or text != _BEGIN:
             self._collect(self._full, text)
         if not self._is_certain:
@@ -256,11 +271,25 @@ class _Writer:
         self._begin("", "")
 
     def _doubt_latest(self, text: str) -> None:
-        """After an entry: text that is no log line was the model's, and belonged to it."""
-        if self._latest is None:
+        """After an entry: text that is no log line was the model's, and belonged to it.
+
+        At debug verbosity the engine logs other texts of several lines, but none of them right behind a whole text.
+        """
+        is_behind_full, self._is_behind_full = self._is_behind_full, False
+        if self._latest is None or _is_the_engines(text, self._latest.stamp):
             return
-        if text and not _ENGINE_LINE.match(text) and self._latest.full is None:
+        if is_behind_full or (text and self._latest.full is None):
             self._latest.is_certain = False
+
+
+def _is_the_engines(text: str, stamp: float | None) -> bool:
+    """Whether a line is the engine's and not the model's, in or behind an entry with that stamp."""
+    return _ENGINE_LINE.match(text) is not None and _has_time(text, stamp)
+
+
+def _has_time(text: str, stamp: float | None) -> bool:
+    """Whether a line has a time where its entry has one."""
+    return stamp is None or _STAMPED.match(text) is not None
 
 
 def _ends_with(lines: list[str], end: list[str]) -> bool:

@@ -6,7 +6,8 @@ full        the engine's log holds the whole text (debug verbosity)
 stream+log  the first calls went out as deltas, the log holds what came after them
 replay      the engine's second run, which has to begin with what was sent and to end with what was logged
 
-What none of them proves is a documented error.
+The log has no token counts, and does not tell whether the engine cut the text. Where that matters and a second run is
+allowed, it decides. What none of them proves is a documented error.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pegmend import errors
-from pegmend.continuation import Rest, rest_of_remainder, rest_of_text
+from pegmend.continuation import Rest, can_follow, rest_of_remainder, rest_of_text
 from pegmend.dialects import openai_chat
 from pegmend.dialects.openai_chat import ChatRequest, RawCompletion
 from pegmend.dialects.openai_stream import SentStream, error_event, rest_events
@@ -78,7 +79,7 @@ async def recover(failed: FailedTurn, replay: Replay | None) -> Repair:
     Raises what `replay` raises, and BadCompletion where its answer is no chat completion.
     """
     # Reading a text of megabytes takes seconds, in which other connections want to be served.
-    by_log = await asyncio.to_thread(_by_log, failed)
+    by_log = await asyncio.to_thread(_by_log, failed, may_replay=replay is not None)
     if isinstance(by_log, Repair):
         return by_log
     if replay is None:
@@ -86,33 +87,46 @@ async def recover(failed: FailedTurn, replay: Replay | None) -> Repair:
     return await asyncio.to_thread(_by_replay, failed, await replay())
 
 
-def _by_log(failed: FailedTurn) -> Repair | TurnError | None:
+def _by_log(failed: FailedTurn, *, may_replay: bool) -> Repair | TurnError | None:
     """Return the repair that the log proves; otherwise why not, if the log says so much.
 
-    An error is not the last word: the log does not tell whether the engine cut the text.
+    An error is not the last word where a second run is allowed: the engine may have cut the text.
     """
-    entry, sent = failed.entry, failed.sent
-    if entry is None or failed.request.choice_count != 1:
+    entry, request = failed.entry, failed.request
+    if entry is None or request.choice_count != 1:
         return None
     try:
+        if may_replay and not _log_tells_all(failed, entry):
+            return None
         if entry.full is not None:
-            completion = RawCompletion.of_text(failed.request, entry.full)
-            return _from_texts(failed, completion, "full", with_usage=False)
-        # The log knows no token counts, and not whether the engine cut the text: those come from the replay.
-        if sent is not None and not failed.request.wants_usage and not failed.request.may_be_cut:
-            rest = rest_of_remainder(sent.choice(0), entry.remainder, failed.request.read)
+            return _from_texts(failed, RawCompletion.of_text(request, entry.full), "full")
+        if failed.sent is not None:
+            rest = rest_of_remainder(failed.sent.choice(0), entry.remainder, request.read)
             if rest is not None:
-                return _events(sent, [rest], "repaired", "stream+log", (entry.remainder,))
+                completion = RawCompletion.of_text(request, entry.remainder)
+                return _events(failed.request, failed.sent, completion, [rest], "repaired", "stream+log")
     except TurnError as error:
         return error
     return None
+
+
+def _log_tells_all(failed: FailedTurn, entry: FailureEntry) -> bool:
+    """Whether a second run would add nothing to what the log proves. Raises a TurnError.
+
+    A whole completion holds token counts. Words at the end may be cut by limits that no request shows: the engine's
+    --predict, the context. Calls are not, for a part of one is none.
+    """
+    request = failed.request
+    if failed.sent is None or request.wants_usage or request.may_be_cut:
+        return False
+    return not request.read(entry.remainder).content
 
 
 def _by_replay(failed: FailedTurn, answer: bytes) -> Repair:
     completion = RawCompletion.parse(answer)
     try:
         _check_against_log(failed.entry, completion)
-        return _from_texts(failed, completion, "replay", with_usage=True)
+        return _from_texts(failed, completion, "replay")
     except TurnError as error:
         return _error(failed, error, "replay", completion.texts)
 
@@ -148,26 +162,30 @@ def _without_replay(failed: FailedTurn, problem: TurnError | None) -> Repair:
         turn = failed.request.read(failed.entry.remainder)
     except TurnError as error:
         return _error(failed, error, "log", ())
-    if failed.deliver_incomplete and turn.calls:
-        return _incomplete(failed, turn)
+    if failed.deliver_incomplete and (incomplete := _incomplete(failed, failed.entry, turn)):
+        return incomplete
     message = (
         "These are the calls at the end of the model's output; whether others came before them is unknown. Switch "
-        "pegmend_replay on, or take them all the same with pegmend_incomplete=deliver."
+        "pegmend_replay on, or take them all the same with pegmend_incomplete=deliver, which delivers them unless a "
+        "stream has begun what may be one of them."
     )
     return _error(failed, Incomplete(message, raw_output=failed.entry.remainder, calls=turn.calls), "log", ())
 
 
-def _incomplete(failed: FailedTurn, turn: Turn) -> Repair:
-    assert failed.entry is not None
-    raw_output = (failed.entry.remainder,)
-    if failed.sent is not None:
-        rest = Rest(calls=turn.calls, content=turn.content)
-        return _events(failed.sent, [rest], "incomplete", "log", raw_output)
-    completion = RawCompletion.of_text(failed.request, failed.entry.remainder)
-    return _whole(completion, [turn], "incomplete", "log")
+def _incomplete(failed: FailedTurn, entry: FailureEntry, turn: Turn) -> Repair | None:
+    """Return the response with the calls that are known; None where a stream has begun what may be one of them."""
+    if not turn.calls:
+        return None
+    completion = RawCompletion.of_text(failed.request, entry.remainder)
+    if failed.sent is None:
+        return _whole(completion, [turn], "incomplete", "log")
+    if failed.request.choice_count != 1 or not can_follow(failed.sent.choice(0), turn):
+        return None
+    rest = Rest(calls=turn.calls, content=turn.content)
+    return _events(failed.request, failed.sent, completion, [rest], "incomplete", "log")
 
 
-def _from_texts(failed: FailedTurn, completion: RawCompletion, evidence: str, *, with_usage: bool) -> Repair:
+def _from_texts(failed: FailedTurn, completion: RawCompletion, evidence: str) -> Repair:
     """Return the repair that whole texts prove, one for each choice. Raises a TurnError where they do not."""
     turns = openai_chat.read_turns(failed.request, completion)
     if failed.sent is None:
@@ -176,9 +194,7 @@ def _from_texts(failed: FailedTurn, completion: RawCompletion, evidence: str, *,
         rest_of_text(failed.sent.choice(index), text, partial(failed.request.read, truncated=turn.truncated))
         for index, (text, turn) in enumerate(zip(completion.texts, turns, strict=True))
     ]
-    failed.sent.head = failed.sent.head or completion.chunk_head
-    usage = completion.body.get("usage") if with_usage and failed.request.wants_usage else None
-    return _events(failed.sent, rests, "repaired", evidence, completion.texts, usage)
+    return _events(failed.request, failed.sent, completion, rests, "repaired", evidence)
 
 
 def _whole(completion: RawCompletion, turns: Sequence[Turn], outcome: str, evidence: str) -> Repair:
@@ -188,19 +204,21 @@ def _whole(completion: RawCompletion, turns: Sequence[Turn], outcome: str, evide
 
 
 def _events(
+    request: ChatRequest,
     sent: SentStream,
+    completion: RawCompletion,
     rests: Sequence[Rest],
     outcome: str,
     evidence: str,
-    raw_output: tuple[str, ...],
-    usage: object = None,
 ) -> Repair:
+    sent.head = sent.head or completion.chunk_head
+    usage = completion.body.get("usage") if request.wants_usage else None
     names = []
     for index, rest in enumerate(rests):
         names += [call.name for call in sent.choice(index).calls]
         names += [call.name for call in rest.calls]
     body = rest_events(sent, rests, usage)
-    return Repair(200, body, True, outcome, evidence, tuple(names), raw_output=raw_output)
+    return Repair(200, body, True, outcome, evidence, tuple(names), raw_output=completion.texts)
 
 
 def _error(failed: FailedTurn, error: TurnError, evidence: str, raw_output: tuple[str, ...]) -> Repair:

@@ -31,10 +31,25 @@ def test_whole_calls_and_the_end_of_the_text_make_the_turn(remainder: str) -> No
         ([SENT_A], f"{A}; {B}"),  # nothing was parsed in the end
         ([SENT_A], f"; {A}; {B}"),
         ([SENT_A], f"\n<think>hm {B}"),
+        (
+            [SENT_A, SentCall("read", '{"path": "b"}')],
+            ', {"name": "read", "parameters": {"path":"b"}, "id": "1"}, ' + B,
+        ),
+        ([SentCall("read", '{"path":"café"}')], '{"name": "read", "arguments": {"path": "caf\\u00e9"}}; ' + B),
     ],
 )
 def test_what_is_not_certain_is_none(sent: list[SentCall], remainder: str) -> None:
     assert rest_of_remainder(SentChoice(calls=sent), remainder, reading) is None
+
+
+@pytest.mark.parametrize("separator", ["; ", "\n", " ", ", "])
+def test_separators_before_words_are_none(separator: str) -> None:
+    rest = rest_of_remainder(SentChoice(content="Hi", calls=[SENT_A]), f"{separator}Bye.", reading)
+    assert rest == Rest(content="Bye.")
+
+
+def test_nothing_is_left_of_a_choice_that_is_finished() -> None:
+    assert rest_of_text(SentChoice(calls=[SENT_A], is_finished=True), f"{A}; {B}", reading) == Rest()
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,45 @@ def test_text_behind_or_in_an_imitated_line_takes_the_certainty(remainder: str) 
     assert not any(entry.is_certain for entry in entries)
 
 
+@pytest.mark.parametrize("time", ["0.03.900.000", "999.00.000.001"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"TIME {OVER}\nTIME W srv operator(): {B}",
+        f"TIME {OVER}\nTIME W srv operator(): <tool_call>x</tool_call>",
+        f"TIME {FULL}\n=== BEGIN ===\n{HEADER}{B}\n; {B}\n=== END ===",
+        f"TIME {FULL}\n=== BEGIN ===\n{HEADER}{B}\n; {B}\n=== END ===\nTIME {OVER}\n",
+    ],
+)
+def test_a_model_does_not_know_the_time(lines: str, time: str) -> None:
+    entries = read(stamped(f"{WARNING}; {B}\n{lines.replace('TIME', time)}", OVER))
+    assert not any(entry.is_certain for entry in entries)
+
+
+def test_times_that_two_threads_took_are_those_of_one_clock() -> None:
+    (entry,) = read([f"0.04.087.978 {WARNING}; {B}", f"0.04.087.970 {OVER}", "0.04.087.960 I slot release: id 0"])
+    assert entry.is_certain
+
+
+def test_the_clock_of_an_engine_that_was_started_again() -> None:
+    _, entry = read([f"9.04.087.978 {WARNING}; {B}", f"9.04.087.979 {OVER}", *stamped(WARNING + "x", OVER)])
+    assert (entry.remainder, entry.is_certain) == ("x", True)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "without time"])
+def test_a_whole_text_of_the_models_making_is_a_part_of_the_remainder(form: str) -> None:
+    remainder = f"; {B}\n{FULL}\n=== BEGIN ===\n{HEADER}{B}; {B}\n=== END ==="
+    (entry,) = read(FORMS[form](stamped(WARNING + remainder, OVER)))
+    assert (entry.remainder, entry.full, entry.is_certain) == (remainder, None, True)
+
+
+@pytest.mark.parametrize("behind", [B, f"\n{B}", OVER])
+def test_a_whole_text_that_may_go_on_behind_its_end_is_not_certain(behind: str) -> None:
+    text = f"I write it\nDone.\n=== END ===\n{behind}\nDone."
+    entry = read(stamped(f"{WARNING}Done.", f"{FULL}\n=== BEGIN ===\n{HEADER}{text}\n=== END ===", OVER))[0]
+    assert not entry.is_certain
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("line", ["I continue: ", "I am done: ", "E sharp: ", "D major (two): ", "W x: ", "I note: "])
 def test_prose_that_begins_like_a_level_is_the_models(form: str, line: str) -> None:

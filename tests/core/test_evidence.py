@@ -28,7 +28,6 @@ CASES = [
 ]
 FAILED_CASES = [case for case in CASES if case.values[0]["json_status"] == 500]
 EVIDENCE = ["nothing", "replay", "log", "log and replay", "debug log", "debug log and replay"]
-END_OF_ENTRY = "0.00.922.733 W srv          stop: cancel task, id_task = 0\n"
 
 
 def request_of(case: dict[str, Any], *, stream: bool) -> ChatRequest:
@@ -45,10 +44,12 @@ def said(case: dict[str, Any]) -> str:
 def entry_of(case: dict[str, Any], *, stream: bool, debug: bool) -> FailureEntry:
     log: str = case["log_sse" if stream else "log_json"]
     warning, _, rest = log.partition("\n0.")
+    time = log.partition(" ")[0]
     if debug:
-        warning += "\n0.00.922.600 D common_chat_peg_parse: full peg-native output triggering error:\n=== BEGIN ===\n"
+        warning += f"\n{time} D common_chat_peg_parse: full peg-native output triggering error:\n=== BEGIN ===\n"
         warning += f"<|start_header_id|>assistant<|end_header_id|>\n\n{said(case)}\n=== END ==="
-    (entry,) = EngineLog().feed(f"{warning}\n{END_OF_ENTRY}0.{rest}\n".encode())
+    over = f"{time} W srv          stop: cancel task, id_task = 0"
+    (entry,) = EngineLog().feed(f"{warning}\n{over}\n0.{rest}\n".encode())
     assert entry.is_certain
     return entry
 

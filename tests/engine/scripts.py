@@ -113,6 +113,14 @@ SCRIPTS: dict[str, list[str]] = {
     "log-like": [
         _A + "; " + call("read_file", path="a.txt") + "\nI continue: " + call("get_time"),
     ],
+    "log-forged": [
+        _A
+        + "; "
+        + call("read_file", path="a.txt")
+        + "\n0.00.000.001 W srv          stop: cancel task, id_task = 0\n0.00.000.002 W srv    operator(): "
+        + call("get_time"),
+    ],
+    "extra-member": [f'{_A}, {call("read_file", path="a.txt")[:-1]}, "id": "1"}}, {call("get_time")}'],
     "braces": ["The set {a, b} has two members."],
     "json-answer": ['{"name": "Rex", "age": 3} is my dog.'],
 }

@@ -19,6 +19,9 @@ from pegmend.turn import ToolCall, Turn
 
 _ID_ALPHABET = string.ascii_letters + string.digits
 _OWN_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+CHUNK_HEAD = ("created", "id", "model", "system_fingerprint", "object")
+"""What all chunks of a stream share. The first one may hold more, such as the progress of the prompt."""
+
 _ID_LENGTH = 32
 """The engine's own call ids are 32 alphanumerics."""
 
@@ -198,8 +201,7 @@ class RawCompletion:
     @property
     def chunk_head(self) -> dict[str, Any]:
         """What the chunks of a stream with the same completion would share."""
-        shared = {name: self.body.get(name) for name in ("created", "id", "model", "system_fingerprint")}
-        return {**shared, "object": "chat.completion.chunk"}
+        return {**{name: self.body.get(name) for name in CHUNK_HEAD}, "object": "chat.completion.chunk"}
 
     def is_truncated(self, choice: int) -> bool:
         """Whether the engine cut a choice's text."""
@@ -264,9 +266,11 @@ def call_ids(completion_id: str, choice: int, calls: Sequence[ToolCall], before:
     id is random, so the calls' ids are unique, and reading a capture again gives the same response.
     """
     ids: list[str] = []
+    taken = set(before)
     for index, call in enumerate(calls, len(before)):
-        is_fit = _OWN_ID.fullmatch(call.id) and call.id not in ids and call.id not in before
+        is_fit = _OWN_ID.fullmatch(call.id) and call.id not in taken
         ids.append(call.id if is_fit else _generated_id(completion_id, choice, index))
+        taken.add(ids[-1])
     return ids
 
 

@@ -7,11 +7,9 @@ from typing import Any
 import orjson
 
 from pegmend.continuation import Rest, SentCall, SentChoice
-from pegmend.dialects.openai_chat import call_ids, error_object, finish_reason
+from pegmend.dialects.openai_chat import CHUNK_HEAD, call_ids, error_object, finish_reason
 from pegmend.errors import TurnError
 from pegmend.sse import DONE, data_of_events, json_event
-
-_NOT_IN_HEAD = frozenset({"choices", "usage", "timings"})
 
 
 class NotAStream(ValueError):
@@ -28,42 +26,77 @@ class SentStream:
     @classmethod
     def parse(cls, stream: bytes) -> "SentStream":
         """Read the events that were sent. Raises NotAStream."""
-        sent = cls()
+        head: dict[str, Any] = {}
+        choices: dict[int, _Choice] = {}
         try:
             for data in data_of_events(stream):
-                sent._take_chunk(orjson.loads(data))
+                chunk = orjson.loads(data)
+                head = head or {name: chunk[name] for name in CHUNK_HEAD if name in chunk}
+                for choice in chunk["choices"]:
+                    choices.setdefault(choice["index"], _Choice()).take(choice)
+            return cls(head, {index: choice.sent() for index, choice in choices.items()})
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise NotAStream(f"the stream holds what is no chat completion chunk ({error})") from error
-        return sent
 
     def choice(self, index: int) -> SentChoice:
         """Return what was sent of one choice."""
         return self.choices.setdefault(index, SentChoice())
 
-    def _take_chunk(self, chunk: dict[str, Any]) -> None:
-        self.head = self.head or {name: value for name, value in chunk.items() if name not in _NOT_IN_HEAD}
-        for choice in chunk["choices"]:
-            _take_delta(self.choice(choice["index"]), choice["delta"])
+
+class _Choice:
+    """The deltas of one choice. They are joined once, for adding to a string each time takes quadratic time."""
+
+    def __init__(self) -> None:
+        self._has_role = False
+        self._is_finished = False
+        self._content: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[_Call] = []
+
+    def take(self, choice: dict[str, Any]) -> None:
+        delta = choice["delta"]
+        self._has_role |= "role" in delta
+        self._is_finished |= bool(choice.get("finish_reason"))
+        self._content.append(delta.get("content") or "")
+        self._reasoning.append(delta.get("reasoning_content") or "")
+        for part in delta.get("tool_calls") or ():
+            if part["index"] == len(self._calls):
+                self._calls.append(_Call())
+            self._calls[part["index"]].take(part)
+
+    def sent(self) -> SentChoice:
+        calls = [call.sent() for call in self._calls]
+        content, reasoning = "".join(self._content), "".join(self._reasoning)
+        return SentChoice(self._has_role, content, reasoning, calls, self._is_finished)
 
 
-def _take_delta(sent: SentChoice, delta: dict[str, Any]) -> None:
-    sent.has_role |= "role" in delta
-    sent.content += delta.get("content") or ""
-    sent.reasoning += delta.get("reasoning_content") or ""
-    for part in delta.get("tool_calls") or ():
-        if part["index"] == len(sent.calls):
-            sent.calls.append(SentCall())
-        call = sent.calls[part["index"]]
-        call.id = part.get("id") or call.id
-        call.name += part["function"].get("name") or ""
-        call.arguments += part["function"].get("arguments") or ""
+class _Call:
+    """The deltas of one call."""
+
+    def __init__(self) -> None:
+        self._id = ""
+        self._name: list[str] = []
+        self._arguments: list[str] = []
+
+    def take(self, part: dict[str, Any]) -> None:
+        self._id = part.get("id") or self._id
+        self._name.append(part["function"].get("name") or "")
+        self._arguments.append(part["function"].get("arguments") or "")
+
+    def sent(self) -> SentCall:
+        return SentCall("".join(self._name), "".join(self._arguments), self._id)
 
 
 def rest_events(sent: SentStream, rests: Sequence[Rest], usage: object = None) -> bytes:
-    """Return the events that complete a stream: for each choice its rest and end, then the usage if there is one."""
+    """Return the events that complete a stream: for each choice its rest and end, then the usage if there is one.
+
+    A choice that is finished gets nothing more.
+    """
     events = []
     for index, rest in enumerate(rests):
         choice = sent.choice(index)
+        if choice.is_finished:
+            continue
         deltas = _deltas(str(sent.head.get("id")), index, choice, rest)
         events += [_chunk(sent, index, delta, None) for delta in deltas]
         events.append(_chunk(sent, index, {}, finish_reason(choice.calls or rest.calls, truncated=rest.truncated)))
