@@ -97,6 +97,46 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
         ('read.call(path="a")', [READ]),
         ('read.call(path="a")\ntime.call()', [READ, TIME]),
         ('[weather(city="Paris")]Checking the weather.', [WEATHER]),
+        # quotation marks beside a tag that do not enclose it
+        (f'<think>say "hi"</think>"hi"\n{HERMES_TIME}\n<think>next</think>ok', [TIME]),
+        (f"<think>I call `time`</think>```json\n{WEATHER_JSON}\n```\n<think>next</think>ok", [WEATHER]),
+        # fences of programs beside calls
+        (f"Run:\n\n```bash\nls\n```\n\n```bash\npwd\n```\n\nNow:\n{HERMES_TIME}", [TIME]),
+        (f"Run:\n\n```bash\nls\n```\n\n```bash\npwd\n```\n\nNow:\n{QWEN_WEATHER}", [WEATHER]),
+        (f"```xml\n{QWEN_WEATHER}\n```\n```xml\n{GLM_READ}</tool_call>\n```", [WEATHER, READ]),
+        # strings with quotes of a shell that nothing escapes
+        *[
+            (f"<|tool_call_start|>[search(q='{command}')]<|tool_call_end|>", [("search", {"q": command})])
+            for command in (
+                "find . -name '*.py' -o -name '*.js'",
+                "cat './a.txt'",
+                "date '+%Y-%m-%d'",
+                "grep '[a-z]' x",
+                "git commit -m 'for real'",
+                "echo '' > f",
+            )
+        ],
+        # the line break in front of a closing tag that is missing belongs to the markup, another one to the value
+        (
+            "<function=write>\n<parameter=content>\nx\n\n<parameter=path>\na\n</parameter>\n</function>",
+            [("write", {"content": "x\n", "path": "a"})],
+        ),
+        ("<function=write>\n<parameter=content>\nx\n\n</function>", [("write", {"content": "x\n"})]),
+        # data and addresses beside calls
+        (f'Payload: {{"params": {{"x": 1}}}}\n{HERMES_TIME}', [TIME]),
+        (f"See https://\n{WEATHER_JSON}", [WEATHER]),
+        (
+            f'<|channel|>commentary<|message|>{{"path":"a"}} goes.<|end|>assistant{CHANNEL}{{"path":"a"}}<|call|>',
+            [READ],
+        ),
+        # calls in programs
+        ('```ruby\ntime = lambda { puts 1 }\ntime.call(x="x")\n```\nDone.', []),
+        ("```js\nfunction a(){}\ntime.call();\n```\n", []),
+        ("Run it as:\n\n```python\nsearch(q='a')\n```", []),
+        ("```python\ndef f():\n    return search(q='ls')\n\n\nsearch(q='ls')\n```", []),
+        ("```xml\n<weather><city>Paris</city></weather>\n```", []),
+        ("```html\n<search>{q}</search>\n```", []),
+        ('```python\nx = foo(\n    [weather(city="a")])\n```', []),
         # a fence around calls and nothing else
         (f"```xml\n{QWEN_WEATHER}\n```", [WEATHER]),
         ('```python\n[weather(city="Paris"), time()]\n```', [WEATHER, TIME]),
@@ -139,6 +179,12 @@ def test_calls(text: str, calls: list[Any]) -> None:
     [
         ("Wrap it in `<think>` and `</think>` tags.", "Wrap it in `<think>` and `</think>` tags."),
         ("I removed `</think>` from it.", "I removed `</think>` from it."),
+        ('Say "yes"</think>"yes"', '"yes"'),
+        ("<think>a</think>re.sub(r'<think>.*?</think>', '', s)", "re.sub(r'<think>.*?</think>', '', s)"),
+        (f"Use `<think>...</think>`.\n{HERMES_TIME}", "Use `<think>...</think>`."),
+        ("<|channel|>analysis<|message|>`<|end|>` ends.<|end|><|start|>assistant<|channel|>final<|message|>Yes", "Yes"),
+        (f"```bash\nls\n```\n{HERMES_TIME}", "```bash\nls\n```"),
+        (f"```bash\nls\n```\n{HERMES_TIME}\n\n```bash\npwd\n```\nok", "```bash\nls\n```\n```bash\npwd\n```\nok"),
         (
             "Use `<think>`.\n\n```python\nx.split('</think>')\n```",
             "Use `<think>`.\n\n```python\nx.split('</think>')\n```",
@@ -236,6 +282,19 @@ def test_words(text: str, content: str) -> None:
         (f"The format is:\n```xml\n{QWEN_WEATHER}\n```\nThe city stands there.", AMBIGUOUS),
         ('```python\n[read(path="a")]\n```\nis how to write it.', AMBIGUOUS),
         ('```python\ncreate(\n    tools=[{"name": "weather", "parameters": {"city": "string"}}],\n)\n```', AMBIGUOUS),
+        *[
+            (f"```\n{program}\n```", AMBIGUOUS)
+            for program in (
+                f"def fake():\n    return {WEATHER_JSON}",
+                f"# {WEATHER_JSON}\nx = 1",
+                f"const f = () => ({WEATHER_JSON});",
+                f"cat <<EOF > x.json\n{WEATHER_JSON}\nEOF",
+                f'x = """\n{WEATHER_JSON}\n"""',
+                f"x = r'{WEATHER_JSON}'",
+                f"const x = `{WEATHER_JSON}`;",
+            )
+        ],
+        (f"<think>strip `</think>` tags. I could do {HERMES_TIME} but must ask, so", AMBIGUOUS),
         (f"print(json.dumps({WEATHER_JSON}))", AMBIGUOUS),
         (f"curl -d '{WEATHER_JSON}' http://x", AMBIGUOUS),
         (f"message = {WEATHER_JSON}\nprint(message)", AMBIGUOUS),
@@ -265,6 +324,18 @@ def test_words(text: str, content: str) -> None:
         ('[delete(path="/"), weather(city="Paris")]', UNPARSEABLE),
         ('[functions.weather(city="Paris")]', UNPARSEABLE),
         ('[\n  weather("Paris"),\n  time()\n]', UNPARSEABLE),
+        *[
+            (text, UNPARSEABLE)
+            for text in (
+                'print(default_api.weather(city="Paris"))',
+                '<tool_code>weather(city="Paris")</tool_code>',
+                'weather(\n  city="Paris"\n)',
+                "weather(city='''\nParis\n''')",
+                '1. weather(city="Paris")\n2. time()',
+                'Text [weather(city="Paris"),\n time()]',
+                '<tool_use>\n<name>weather</name>\n<arguments>{"city": "Paris"}</arguments>\n</tool_use>',
+            )
+        ],
         ("<weather>\n<city>Paris</city>\n</weather>", UNPARSEABLE),
         ('<weather>{"city": "Paris"}</weather>', UNPARSEABLE),
         ('<tool name="weather">{"city": "Paris"}</tool>', UNPARSEABLE),

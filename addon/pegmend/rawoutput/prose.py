@@ -1,9 +1,10 @@
 """The prose that is left of a text when its calls are taken out."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from pegmend.rawoutput.family import Piece, Words
+from pegmend.rawoutput.fences import fences_around
 
 _EDGE_SIGNS = " \t\r\n;,"
 # Markers that families put around calls which are JSON themselves: Hermes, Qwen 2.5 and 3, Granite 4; Hunyuan A13B,
@@ -46,13 +47,14 @@ def remaining_prose(text: str, pieces: Sequence[Piece]) -> str:
     if not pieces:
         return text
     prose = _Prose()
+    openings = {fence.start for fence in fences_around(text, pieces)}
     previous_end, fence, was_loose = 0, "", False
     for piece in pieces:
         left, right = previous_end, piece.start
         if was_loose:
             left, fence = _skip_after_call(text, left, right, fence)
         if piece.is_loose:
-            right, opened = _skip_before_call(text, left, right)
+            right, opened = _skip_before_call(text, left, right, openings)
             fence = fence or opened
         prose.add(text[left:right], is_line=was_loose or piece.is_loose)
         for item in piece.items:
@@ -97,8 +99,8 @@ def _skip_after_call(text: str, start: int, end: int, fence: str) -> tuple[int, 
         start = found.end()
 
 
-def _skip_before_call(text: str, start: int, end: int) -> tuple[int, str]:
-    """Return where the prose before a call ends, and the code fence that opens there."""
+def _skip_before_call(text: str, start: int, end: int, openings: Set[int]) -> tuple[int, str]:
+    """Return where the prose before a call ends, and the code fence that opens there, at one of the `openings`."""
     fence = ""
     while True:
         near = end
@@ -107,6 +109,8 @@ def _skip_before_call(text: str, start: int, end: int) -> tuple[int, str]:
         window = max(start, end - _WINDOW)
         found = _BEFORE_CALL.search(text[window:end])
         if found is None or (found["fence"] and fence) or (found["fence"] == "`" and end < near):
+            return end, fence
+        if found["fence"] == "```" and window + found.start("fence") not in openings:
             return end, fence
         fence = fence or found["fence"] or ""
         end = window + found.start()

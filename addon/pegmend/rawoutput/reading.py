@@ -17,6 +17,7 @@ from pegmend.rawoutput.family import (
     Words,
     undeclared,
 )
+from pegmend.rawoutput.fences import fences_around
 from pegmend.rawoutput.prose import remaining_prose
 from pegmend.rawoutput.sections import Openings, Sections
 from pegmend.turn import ToolCall, Turn
@@ -24,8 +25,6 @@ from pegmend.turn import ToolCall, Turn
 # Engines that print the token which begins a text may print one that ends it as well, behind the first token of the
 # text: `<bos>Let<eos> me see`.
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
-# What calls leave of a code fence around them.
-_EMPTY_FENCE = re.compile(r"```[\w+-]{0,20}\s*+```")
 # What a cut leaves of a marker behind calls.
 _CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|</?[|｜\w][^\s<>]{0,100}(?:\s[^<>\n]{0,60})?|\[[A-Z_]{0,20}|<)\Z")
 
@@ -75,10 +74,7 @@ class _Reading:
             content = remaining_prose(self.text, self.pieces)
             if self.calls and self.output.truncated:
                 content = _CUT_MARKER.sub("", content).rstrip()
-            if self.calls and (fence := _EMPTY_FENCE.search(content)):
-                if fence.group() != content:
-                    raise Problem(Ambiguous, "Calls stand in a code fence amid words, as an example does.")
-                content = ""
+            content = self._without_fences(content)
             self._check(content)
         except Problem as problem:
             raise self._error(problem) from None
@@ -110,6 +106,21 @@ class _Reading:
                 raise Problem(Ambiguous, "A call stands between backticks, as an example does.")
         if section.broken is not None:
             self._note_broken(section.broken)
+
+    def _without_fences(self, content: str) -> str:
+        """Return the content, without the fences where those hold calls and there is nothing else. Raises Problem."""
+        marked = []
+        for fence in fences_around(self.text, self.pieces):
+            if remaining_prose(fence.inside, fence.pieces):
+                raise Problem(Ambiguous, "A call stands in a code fence beside other text, which may be a program.")
+            if not all(piece.is_loose for piece in fence.pieces):
+                marked.append(Piece(fence.start, fence.end, ()))
+        if not marked:
+            return content
+        outside = [piece for piece in self.pieces if not any(one.start <= piece.start < one.end for one in marked)]
+        if remaining_prose(self.text, sorted([*marked, *outside], key=lambda piece: piece.start)):
+            raise Problem(Ambiguous, "Calls stand in a code fence amid words, as an example does.")
+        return ""
 
     def _is_quoted(self, piece: Piece) -> bool:
         before, behind = self.text[max(0, piece.start - 20) : piece.start], self.text[piece.end : piece.end + 20]

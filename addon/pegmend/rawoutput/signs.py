@@ -29,9 +29,10 @@ _BRACE = re.compile(r"[{}]")
 # A call in the notation of Python or JavaScript is no JSON, but an attempt at a call all the same.
 _OTHER_NOTATION = re.compile(r"\{\s*+['“]?(?:(?P<names>name|function)|type|parameters|arguments)['”]?\s*+:\s*+")
 # Behind a list: a link of Markdown, an assignment, what is done with the list.
-_NO_LIST = re.compile(r"\)\s*+\](?:\(|\s*+=|[.\[]\w)")
+_NO_LIST = re.compile(r"\)\s*+\](?:[()]|\s*+=|[.\[]\w)")
 # A line that only opens or closes what calls stand in.
 _FRAME = re.compile(r"(?:```[\w+-]{0,20}|</?\w{1,40}>)?")
+_LIST_MARK = re.compile(r"[-*•]\s+|[0-9]{1,4}[.)]\s+")
 
 
 def find_marker(text: str) -> str | None:
@@ -79,7 +80,7 @@ def find_sign(
         return token.group()
     if line := _pythonic_line(text, names):
         return line[:40]
-    found = re.search("|".join([*_shapes(names), *_elements(tools)]), text)
+    found = re.search("|".join(_shapes(names)), text) or _element(text, names, tools)
     if found is None and beside_loose:
         found = re.search(rf"(?<![\w.-])(?:{names})(?:\.call)?\(", text)
         if found is None and _BRACE.search(text):
@@ -93,9 +94,10 @@ def _pythonic_line(text: str, names: str) -> str | None:
     keyword = r"\s*+\(\s*+(?:\)|\w++\s*+=(?!=))"
     listed = re.compile(rf"(?<![=(,]\s)(?<!\bin\s)(?<!return\s)\[\s*+{name}{keyword}")
     among = re.compile(rf"\[\s*+\w[^\n]*\)\s*+,\s*+{name}{keyword}")
-    lines = [line.strip(" \t\r,;") for line in text.splitlines()]
+    lines = [_LIST_MARK.sub("", line.strip(" \t\r,;"), count=1) for line in text.splitlines()]
     for line in (line.strip("`*. ") for line in lines if " for " not in line):
-        if line.endswith("]") and (listed.search(line) or among.match(line)):
+        is_listed = line.endswith("]") or (line.endswith(")") and "]" not in line)
+        if is_listed and (listed.search(line) or among.match(line)):
             return line
         if listed.match(line) and not _NO_LIST.search(line):
             return line
@@ -103,21 +105,28 @@ def _pythonic_line(text: str, names: str) -> str | None:
     call = re.compile(rf"\[*+\s*+{name}[ \t]*+\(")
     if written and all(line.endswith((")", ")]", ")]]")) and call.match(line) for line in written):
         return written[0]
-    if " for " not in text and re.fullmatch(rf"\s*+\[\s*+{name}\([\s\S]*\)\s*,?\s*\]\s*", text):
+    if " for " not in text and re.fullmatch(rf"\s*+(?:\[\s*+{name}\(|{name}{keyword})[\s\S]*\)[\s,\]]*", text):
         return written[0]
     return _calls_at_end(lines, re.compile(name + keyword))
 
 
 def _calls_at_end(lines: list[str], call: re.Pattern[str]) -> str | None:
-    """Return the first of the calls that make up the last paragraph, or a code fence or an element at the end."""
+    """Return the first of the calls that make up the last paragraph, or a code fence or an element at the end.
+
+    A fence with a language behind words is a program.
+    """
     first = None
     end = len(lines)
     while end and _FRAME.fullmatch(lines[end - 1]):
         end -= 1
+    is_fenced = any(line.startswith("```") for line in lines[end:])
     while end and call.match(lines[end - 1]) and lines[end - 1].endswith(")"):
         end -= 1
         first = lines[end]
-    return first if end == 0 or _FRAME.fullmatch(lines[end - 1]) else None
+    frame = lines[end - 1] if end else ""
+    if is_fenced and (not frame.startswith("```") or (frame != "```" and any(lines[: end - 1]))):
+        return None
+    return first if _FRAME.fullmatch(frame) else None
 
 
 def _shapes(names: str) -> Iterator[str]:
@@ -126,18 +135,28 @@ def _shapes(names: str) -> Iterator[str]:
     yield rf'(?<!\w)(?:{names})(?:\[ARGS\])?\{{\s*+"[^"\n]{{1,100}}"\s*+:'
     yield rf"(?:functions?\.?|\bcall:)(?:{names})(?::\d+)?\s*+(?:\{{|```)"
     yield rf"(?:\A|\n)[ \t]*+(?:{names})[ \t]*+\n```(?:json)?\s*+\{{"
-    yield rf"```tool_code\s++(?:print\()?(?:\w++\.)?(?:{names})\b"
+    yield rf"(?:```tool_code|<(?:tool_code|execute_tool|tool_use)>)\s*+(?:print\()?(?:\w++\.)?(?:{names})\b"
+    yield rf"\bdefault_api\.(?:{names})\("
+    yield rf"<name>\s*+(?:{names})\s*+</name>"
     yield rf"\bAction:\**+\s*+(?:{names})\b"
     yield rf'\{{\s*+"(?:{names})"\s*+:\s*+\{{'
     yield rf'<(?:tool|action)(?:_use|_call)?\s++name="(?:{names})"'
 
 
-def _elements(tools: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a pattern for each tool whose name may be that of an element, with JSON or a parameter in it."""
-    for name, schema in tools.items():
-        properties = schema.get("properties")
-        keys = "|".join(map(re.escape, properties)) if isinstance(properties, Mapping) else ""
-        yield rf"<{re.escape(name)}>\s*+(?:\{{{f'|<(?:{keys})>' if keys else ''})"
+def _element(text: str, names: str, tools: Mapping[str, Mapping[str, Any]]) -> re.Match[str] | None:
+    """Return the beginning of an element that is called like a tool, with an object or one of its parameters in it.
+
+    In a code fence that is a document.
+    """
+    position, is_fenced = 0, False
+    for element in re.finditer(rf'<(?P<name>{names})>\s*+(?:\{{\s*+"|<(?P<key>[^<>\s/]{{1,256}})>)', text):
+        is_fenced ^= text.count("```", position, element.start()) % 2 == 1
+        position = element.start()
+        properties = tools[element["name"]].get("properties")
+        is_known = isinstance(properties, Mapping) and element["key"] in properties
+        if (is_known or element["key"] is None) and not is_fenced:
+            return element
+    return None
 
 
 def _other_notation(text: str, names: str) -> str | None:

@@ -43,13 +43,16 @@ from pegmend.rawoutput.values import escaped_controls, is_strict_json
 from pegmend.turn import ToolCall
 
 _CALL_ARGUMENT_KEYS = ("parameters", "arguments")
+# Of an object without a name these keys tell that it may be a call; the others are common in data.
+_NAMELESS_KEYS = ARGUMENT_KEYS - {"params", "kwargs", "tool_args"}
 # Values of an array that is still open where a call begins.
 _OPEN_ARRAY = re.compile(r"\[[^\[\]{}]*[^\[\]{}\s],\s*\Z")
 _ARRAY_WINDOW = 200
 # Code right before a value: an assignment, an argument, a string of a shell, a comment.
-_CODE = re.compile(r"(?:[\w)\]]\s*[=(]|\s['\"]|//)\s*\Z")
+_CODE = re.compile(r"(?:[\w)\]][ \t]*[=(]|\s['\"]|//)[ \t]*\Z")
 _CODE_WINDOW = 40
 _NAME_WINDOW = 300
+_KEYS_WINDOW = 300
 _CALL_TYPES = frozenset({"function", "function_call", "tool", "tool_call", "tool_use"})
 _EMPTY_ARRAY = re.compile(r"\[\s*+\]")
 
@@ -178,7 +181,7 @@ class _Objects:
 
         Arguments without any name are noted too: beside calls they may be one whose name was lost.
         """
-        if NAME_KEYS.isdisjoint(value.members) and not value.inner:
+        if NAME_KEYS.isdisjoint(value.members) and not value.inner and not _NAMELESS_KEYS.isdisjoint(value.members):
             self.doubt = self.doubt or Problem(Ambiguous, "An object has arguments but names no tool.")
         for key in sorted(NAME_KEYS & value.members.keys()):
             name = _string(self.text, value, key)
@@ -193,7 +196,8 @@ class _Objects:
         """Whether a declared parameter of a tool is a key in an object, as far as its text tells."""
         properties = self.tools[name].get("properties")
         keys = "|".join(map(re.escape, properties)) if isinstance(properties, Mapping) else ""
-        return bool(keys) and re.search(rf'"(?:{keys})"\s*:', self.text[value.start : value.end]) is not None
+        end = min(value.end, value.start + _KEYS_WINDOW)
+        return bool(keys) and re.compile(rf'"(?:{keys})"\s*:').search(self.text, value.start, end) is not None
 
     def _holds_tool(self, value: JsonContainer) -> bool:
         """Whether any object in a value names a declared tool."""

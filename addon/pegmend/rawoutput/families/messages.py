@@ -15,6 +15,7 @@ from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed
 from pegmend.rawoutput.families.elements import Invocation, Parameters, own_value
 from pegmend.rawoutput.family import Family, Item, Problem, Thought, Tools, Words, by_grammar, undeclared
+from pegmend.rawoutput.quotes import find_unquoted
 from pegmend.turn import ToolCall
 
 _HEADER = re.compile(
@@ -35,6 +36,7 @@ _CALL_END = re.compile(rf"\s*(?:{_LAST}(?:\s*<\|start\|>\s*\Z)?|(?=<\|start\|>)|
 _LAST_TOKEN = re.compile(_LAST)
 _MAY_BE_CALL = re.compile(r"\bto=|[{\[]|<tool_call>|<function=")
 _NOBODY = ("user", "assistant", "self", "commentary", "all")
+_OBJECT = re.compile(r"\s*+\{.*\}\s*", re.DOTALL)
 _JSON = re.compile(r"\s*(?=\{)")
 _ATEM = re.compile(r"\s*<atem:function_calls>")
 _ATEM_END = re.compile(r"\s*</atem:function_calls>")
@@ -58,11 +60,12 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         yield from _calls(cursor, name, tools, is_xml=header["notation"] == "xml")
         cursor.expect(_CALL_END, "the end of the message")
         return
-    if channel == "commentary" and (header["notation"] or _JSON.match(cursor.text, cursor.position)):
+    if channel == "commentary" and header["notation"]:
         raise Malformed("a call has no recipient")
     start = cursor.position
     text = cursor.until(_END, "the end of the message")
-    if cursor.text.startswith("<|call|>", start + len(text)) and channel == "commentary":
+    is_called = cursor.text.startswith("<|call|>", start + len(text)) or _OBJECT.fullmatch(text)
+    if is_called and channel == "commentary":
         raise Malformed("a call has no recipient")
     if channel == "analysis" or name == "self":
         yield from _thoughts(text)
@@ -72,7 +75,7 @@ def _message(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _thoughts(text: str) -> Iterator[Item]:
     """Yield thoughts, and the words that stand behind a token which should have ended them."""
-    token = _LAST_TOKEN.search(text)
+    token = find_unquoted(_LAST_TOKEN, text)
     behind = text[token.end() :] if token else ""
     if _MAY_BE_CALL.search(behind):
         raise Problem(Ambiguous, "What may be a call stands behind the end of thoughts without a message of its own.")

@@ -36,12 +36,13 @@ _ONLY_STRING = re.compile(
     r"(?=<\|tool_call_end\|>)",
     re.DOTALL,
 )
-# Behind the first quote in a value: what would make the whole an expression of Python.
-_EXPRESSION = re.compile(r"""\A[^'"]*['"]\s*(?:[-+*%.\['"]\s|[+*%.\['"]|(?:if|else|and|or|in|is|not|for)\b)""")
+# What would make the whole an expression of Python: two strings side by side, or with an operator in between.
+_EXPRESSION = re.compile(r"""\A[^'"]*['"](?:\s+|\s*[+%]\s*|\s+(?:and|or)\s+|\s+if\b[^'"]*\belse\s+)['"][^'"]*\Z""")
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
 _LINE_END = re.compile(r"(?=[^\W\d_])|[ \t]*(?:\n|<\||</(?:s|(?:\w{1,20}:)?think\w*)>|\[/THINK\]|;|\Z)")
+_TEXT_END = re.compile(r"\s*(?:<\||\Z)")
 _COMMA = re.compile(r"\s*,")
 _CLOSE = re.compile(r"(?:\s*(?:<\|python_end\|>|<\|tool_call_end\|>|</function_calls>))+")
 
@@ -73,7 +74,7 @@ def _only_string(cursor: Cursor) -> ToolCall | None:
 
 
 def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
-    """Read calls with `.call`; where the engine does not print the token, a declared name tells them."""
+    """Read calls with `.call`; without their token they are known by a declared name, where the text holds no more."""
     is_marked = cursor.take(_PYTHON_TAG)
     first = _CALL.match(cursor.text, cursor.position)
     if not is_marked and (first is None or first["name"].removesuffix(".call") not in tools):
@@ -82,7 +83,7 @@ def _builtin(cursor: Cursor, tools: Tools) -> Iterator[Item]:
         yield ToolCall(call.name.removesuffix(".call"), call.arguments)
         if not cursor.take(_NEXT_BUILTIN):
             break
-    if not is_marked and not _LINE_END.match(cursor.text, cursor.position):
+    if not is_marked and not _TEXT_END.match(cursor.text, cursor.position):
         raise NoCall
 
 
@@ -125,7 +126,7 @@ MARKED = Family(
 )
 BUILTIN = Family(
     "llama_builtin",
-    rf"<\|python_tag\|>\s*{_NAME}\.call\( | ^[ \t]*{_NAME}\.call\(\s*(?:\)|\w+\s*=(?!=))",
+    rf"<\|python_tag\|>\s*{_NAME}\.call\( | \A\s*{_NAME}\.call\(\s*(?:\)|\w+\s*=(?!=))",
     by_grammar(_builtin),
 )
 BARE = Family(

@@ -27,10 +27,10 @@ _PARAMETER_END = re.compile("</parameter>")
 # A closing tag counts where the call goes on behind it, for a value may hold the tag as well.
 _VALUE_END = re.compile(
     r"</parameter>(?=\s*(?:<parameter=|</?function[=>]|</(?:seed:)?tool_call>|<(?:seed:)?tool_call>\s*<function=|\Z))"
-    r"|\n(?=<parameter=(?P<next>[^<>\n]{1,256})>\n)"
+    r"|\r?\n(?=<parameter=(?P<next>[^<>\n]{1,256})>\r?\n)"
 )
 # The very last value may lack its closing tag.
-_LAST_VALUE_END = re.compile(r"(?=\n?</function>\s*(?:</(?:seed:)?tool_call>\s*)?\Z)")
+_LAST_VALUE_END = re.compile(r"(?=(?:\r?\n)?</function>\s*(?:</(?:seed:)?tool_call>\s*)?\Z)")
 # A value may tell of calls, or its own closing tag is missing and it has swallowed what came next.
 _CALL_IN_VALUE = re.compile(
     r"</function>\s*(?:</?(?:seed:)?tool_call>|<function=)|<(?:seed:)?tool_call>\s*<function="
@@ -47,16 +47,16 @@ def _calls(cursor: Cursor, tools: Tools) -> Iterator[Item]:
 
 def _call(cursor: Cursor, parameters: Parameters) -> ToolCall:
     while parameter := cursor.take(_PARAMETER):
-        key, value = parameter[1].strip(), _value(cursor, parameters)
+        key, value = parameter[1].strip(), _value(cursor, parameters, parameter[2])
         parameters.refuse_rest(key, value, _PARAMETER_END)
-        parameters.add(key, value.removesuffix(parameter[2]))
+        parameters.add(key, value)
     if not _ANOTHER_CALL.match(cursor.text, cursor.position):
         cursor.expect(_FUNCTION_END, "the end of the function")
     return parameters.call()
 
 
-def _value(cursor: Cursor, parameters: Parameters) -> str:
-    """Go over a value and its end, and return it."""
+def _value(cursor: Cursor, parameters: Parameters, line_break: str) -> str:
+    """Go over a value and its end, and return it without the line break that belongs to the closing tag."""
     start = cursor.position
     end = _value_end(cursor, parameters)
     value = cursor.text[start : end.start()]
@@ -66,7 +66,7 @@ def _value(cursor: Cursor, parameters: Parameters) -> str:
         if _may_be_next(found[1], parameters):
             raise swallowed(found.group())
     cursor.position = end.end()
-    return value
+    return value.removesuffix(line_break) if end.group() == "</parameter>" else value
 
 
 def _value_end(cursor: Cursor, parameters: Parameters) -> re.Match[str]:

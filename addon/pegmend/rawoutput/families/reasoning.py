@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.family import Family, Output, Piece, Problem, Reader, Section, Thought
+from pegmend.rawoutput.quotes import find_unquoted, is_quoted
 from pegmend.rawoutput.sections import Openings, Sections
 from pegmend.rawoutput.signs import find_marker
 
@@ -39,27 +40,13 @@ _TAG = re.compile("|".join([*_TAGS, *_CLOSINGS, _OTHER_TAGS]), re.IGNORECASE | r
 
 _AT_END = re.compile(rf"(?:{_OPENING})\s*\Z|>>>\Z")
 _TAG_WINDOW = 100
-_QUOTES = "`'\""
 _WORD = re.compile(r"\S")
 
 
 def find_tag(text: str) -> str | None:
     """Return the first opening or closing tag in `text`, but for those that stand between quotes."""
-    found = _unquoted(_TAG, text, 0)
+    found = find_unquoted(_TAG, text)
     return found.group() if found else None
-
-
-def _unquoted(pattern: re.Pattern[str], text: str, position: int) -> re.Match[str] | None:
-    """Return the first tag from `position` on that does not stand between quotes, where the model tells of it."""
-    tags = pattern.finditer(text, position)
-    return next((tag for tag in tags if not _is_quoted(tag)), None)
-
-
-def _is_quoted(tag: re.Match[str]) -> bool:
-    """Whether a quotation mark or a backtick stands on both sides, in a JSON string behind a backslash."""
-    before = tag.string[max(0, tag.start() - 1) : tag.start()]
-    behind = tag.string[tag.end() : tag.end() + 2].removeprefix("\\")
-    return before != "" and before in _QUOTES and behind.startswith(before)
 
 
 def thinks_around(text: str, places: Sequence[int]) -> bool:
@@ -122,6 +109,7 @@ class _Thoughts:
 
     def __init__(self, output: Output, call: re.Pattern[str], openings: Openings) -> None:
         self.text = output.text
+        self.is_cut = output.truncated
         self.call = None if output.truncated else call
         self.inner: Sections | None = Sections(output, openings) if output.tools else None
         self.unclosed: set[re.Pattern[str]] = set()
@@ -133,7 +121,7 @@ class _Thoughts:
         opening, closing = next(pair for pair in _PAIRS if pair[0].match(text, start))
         tag = opening.match(text, start)
         assert tag is not None
-        if _is_quoted(tag):
+        if is_quoted(tag):
             return Section(tag.end())
         end = self._end(closing, tag.end())
         if end is not None:
@@ -143,7 +131,7 @@ class _Thoughts:
             thought = text[tag.end() : end.start()]
             if self.call and opening.search(thought) and self.call.search(thought):
                 raise Problem(Ambiguous, "Thoughts begin again behind a call, which may only have been thought of.")
-            return Section(end.end(), (Piece(start, end.end(), (Thought(thought),)),))
+            return Section(end.end(), (Piece(start, end.end(), (Thought(thought),)),), doubt=self._doubt(closing))
         self.unclosed.add(closing)
         if _WORD.search(text, 0, start):
             return Section(tag.end())
@@ -159,11 +147,16 @@ class _Thoughts:
         # Where a tag is not closed, none behind it is: the search goes over the rest of the text once.
         if closing in self.unclosed:
             return None
-        end = None if closing in self.only_quoted else _unquoted(closing, self.text, start)
+        end = None if closing in self.only_quoted else find_unquoted(closing, self.text, start)
         if end is None:
             self.only_quoted.add(closing)
-            end = closing.search(self.text, start)
+            end = None if self.is_cut else closing.search(self.text, start)
         return end
+
+    def _doubt(self, closing: re.Pattern[str]) -> Problem | None:
+        if closing not in self.only_quoted:
+            return None
+        return Problem(Ambiguous, "Thoughts end at a tag in quotes, so that a call may only have been thought of.")
 
     def _tears_call(self, start: int, end: int) -> bool:
         """Whether a call begins in these thoughts and ends behind them, so that their closing tag is part of it."""
@@ -185,7 +178,7 @@ def _closed(output: Output) -> Reader:
     def read(start: int) -> Section:
         tag = _CLOSING.match(text, start)
         assert tag is not None
-        pieces = () if _is_quoted(tag) else (Piece(start, tag.end(), ()),)
+        pieces = () if is_quoted(tag) else (Piece(start, tag.end(), ()),)
         return Section(tag.end(), pieces, closes_reasoning=True)
 
     return read
