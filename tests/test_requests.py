@@ -19,6 +19,7 @@ from tests.engine.server import TEMPLATE
 from tests.engine.streams import accumulate
 from tests.test_captures import flows_in
 from tests.test_outgoing import body_received
+from tests.test_streams import chunked
 
 PLAIN = SCRIPTS["plain"][0]
 JSON_TYPE = {"Content-Type": "application/json"}
@@ -235,9 +236,9 @@ def test_templates_that_take_them_never_see_an_unfolded_history(
     assert [len(request["messages"][1]["tool_calls"]) for request in sent] == [2, 2]
 
 
-REFUSAL = http_response(
-    400, b'{"error":{"code":400,"message":"... single tool-calls at once!"}}', "Content-Type: text/x"
-)
+REFUSAL_BODY = b'{"error":{"code":400,"message":"... single tool-calls at once!"}}'
+REFUSAL = http_response(400, REFUSAL_BODY, "Content-Type: text/x")
+CHUNKED_REFUSAL = chunked(REFUSAL_BODY, status=400, content_type="application/json")
 NEITHER = http_response(503, b'{"error":{"message":"loading"}}')
 DONE = http_response(200, b'{"choices":[]}', "Content-Type: application/json")
 
@@ -248,11 +249,12 @@ def messages_sent(upstream: CannedUpstream) -> list[int]:
     return [len(json.loads(body)["messages"]) for body in bodies]
 
 
+@pytest.mark.parametrize("refusal", [REFUSAL, CHUNKED_REFUSAL], ids=["with length", "chunked"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_template_that_refuses_only_now(start_proxy: Callable[..., Proxy], stream: bool) -> None:
+def test_a_template_that_refuses_only_now(start_proxy: Callable[..., Proxy], stream: bool, refusal: bytes) -> None:
     events = b'data: {"choices":[]}\n\ndata: [DONE]\n\n'
     unfolded = http_response(200, events, "Content-Type: text/event-stream") if stream else DONE
-    answers = in_turn(NEITHER, NEITHER, REFUSAL, unfolded)
+    answers = in_turn(NEITHER, NEITHER, refusal, unfolded)
     with CannedUpstream(answers) as upstream, start_proxy(upstream.origin).client() as client:
         response = client.post(CHAT_PATH, json=two_calls(stream=stream))
         again = client.post(CHAT_PATH, json=two_calls(stream=stream))

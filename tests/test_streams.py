@@ -131,9 +131,11 @@ def test_healthy_streams_keep_their_chunks(engine: Engine, proxy: Proxy, script:
 EVENTS = [b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % number for number in range(3)] + [b"data: [DONE]\n\n"]
 
 
-def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + end
+def chunked(
+    *chunks: bytes, end: bytes = b"0\r\n\r\n", status: int = 200, content_type: str = "text/event-stream"
+) -> bytes:
+    head = f"HTTP/1.1 {status} OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head.encode() + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + end
 
 
 @pytest.mark.parametrize(
@@ -279,8 +281,17 @@ def test_streams_one_after_the_other_on_one_connection(engine: Engine, proxy: Pr
             assert len(client._transport._pool.connections) == 1  # type: ignore[attr-defined]
 
 
-def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(start_proxy: Callable[..., Proxy]) -> None:
-    failure = http_response(500, b'{"error":{"message":"does not match the expected peg-native format"}}')
+FAILURE_BODY = b'{"error":{"message":"does not match the expected peg-native format"}}'
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [http_response(500, FAILURE_BODY), chunked(FAILURE_BODY, status=500, content_type="application/json")],
+    ids=["with length", "chunked"],
+)
+def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(
+    start_proxy: Callable[..., Proxy], failure: bytes
+) -> None:
     completion = {"id": "c", "model": "m", "created": 1, "system_fingerprint": "f"}
     choice = {"finish_reason": "stop", "message": {"content": SEPARATED["newline"]}}
     replay = http_response(200, json.dumps({**completion, "choices": [choice]}).encode())
@@ -288,6 +299,7 @@ def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(start_prox
         proxy = start_proxy(upstream.origin)
         with proxy.client() as client:
             response = client.post(CHAT_PATH, json=chat_request("x", stream=True))
+    assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream"
     assert response.headers["x-pegmend"] == "repaired; evidence=replay; calls=2"
     streamed = accumulate(response.text)

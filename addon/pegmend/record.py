@@ -101,7 +101,7 @@ def recorded_replay(flow: http.HTTPFlow) -> Callable[[], Awaitable[bytes]]:
 
 def set_response(response: http.Response, status: int, body: bytes, content_type: str) -> None:
     """Give a response another status and body, and the headers that go with them."""
-    if content_type == EVENTS and "transfer-encoding" in response.headers:
+    if content_type == EVENTS and _is_chunked_stream(response, status):
         response.data.content = body  # a recorded stream keeps its headers: no length, but its encoding in chunks
         return
     response.status_code = status
@@ -110,3 +110,9 @@ def set_response(response: http.Response, status: int, body: bytes, content_type
         response.headers.pop(name, None)
     response.headers["content-type"] = content_type
     response.content = body
+
+
+def _is_chunked_stream(response: http.Response, status: int) -> bool:
+    headers = response.headers
+    is_stream = headers.get("content-type", "").startswith(EVENTS) and "transfer-encoding" in headers
+    return is_stream and response.status_code == status
