@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import openai
 import pytest
 
 from tests.conftest import CHAT_PATH, chat_request
@@ -186,6 +187,30 @@ def test_a_replay_that_fails_lets_the_original_end_through(start_proxy: Callable
         with proxy.client() as client:
             response = client.post(CHAT_PATH, json=chat_request("x", stream=True))
     assert response.content == SENT + b": x-pegmend: failed; reason=the body is not JSON\n\n" + FAILURE
+
+
+def test_the_name_of_an_error_event_does_not_go_out_without_its_data(start_proxy: Callable[..., Proxy]) -> None:
+    choice = {"finish_reason": "stop", "message": {"content": SEPARATED["newline"]}}
+    replay = http_response(200, json.dumps({"id": "x", "choices": [choice]}).encode())
+    named = b"event: error\n" + FAILURE
+    with CannedUpstream(
+        in_turn(chunked(SENT, named), replay, chunked(SENT, named), http_response(200, b""))
+    ) as upstream:
+        proxy = start_proxy(upstream.origin)
+        client = openai.OpenAI(
+            base_url=f"{proxy.reverse}/v1", api_key="x", max_retries=0, http_client=httpx.Client(trust_env=False)
+        )
+        with client, client.chat.completions.create(**chat_request("x"), stream=True) as events:
+            names = [
+                call.function.name
+                for event in events
+                for call in event.choices[0].delta.tool_calls or []
+                if call.function is not None and call.function.name
+            ]
+        with proxy.client() as plain:
+            failed = plain.post(CHAT_PATH, json=chat_request("x", stream=True))
+    assert names == ["write_file", "write_file"]
+    assert failed.content == SENT + b": x-pegmend: failed; reason=the body is not JSON\n\n" + named
 
 
 def test_a_stream_with_a_length_does_not_grow_beyond_it(start_proxy: Callable[..., Proxy]) -> None:

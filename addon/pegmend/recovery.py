@@ -132,7 +132,7 @@ class Recovery:
         repaired = task.result()
         gate.ready.append(_visible(record_of(flow)["header"]))
         if repaired is not None:
-            gate.held = b""
+            gate.held.clear()
             gate.ready.append(repaired.body)
 
     def error(self, flow: http.HTTPFlow) -> None:
