@@ -166,6 +166,8 @@ def test_records_and_replay_show_repairs(start_proxy: Callable[..., Proxy], caps
     assert record["original_request"] == body
     assert record["request"] == ["bytes"]
     assert "Windows-1252" in record["request_notes"][0]
+    assert flow.marked
+    assert flow.comment == "pegmend: repaired; evidence=replay; calls=2; request=bytes"
     (path,) = proxy.captures.iterdir()
     assert main(["replay", str(path)]) == 0
     assert "repaired: write_file, write_file (request repaired: bytes)" in capsys.readouterr().out
@@ -241,6 +243,27 @@ REFUSAL = http_response(400, REFUSAL_BODY, "Content-Type: text/x")
 CHUNKED_REFUSAL = chunked(REFUSAL_BODY, status=400, content_type="application/json")
 NEITHER = http_response(503, b'{"error":{"message":"loading"}}')
 DONE = http_response(200, b'{"choices":[]}', "Content-Type: application/json")
+
+
+@pytest.mark.parametrize(("text", "kinds"), [(b"What", ["unfolded"]), (b"Wh\xe9t", ["bytes", "unfolded"])])
+def test_what_is_done_after_a_refusal_is_visible(
+    start_proxy: Callable[..., Proxy], text: bytes, kinds: list[str]
+) -> None:
+    body = json.dumps(two_calls()).encode().replace(b"What", text)
+    with CannedUpstream(in_turn(NEITHER, NEITHER, REFUSAL, DONE)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client:
+            response = client.post(CHAT_PATH, content=body, headers=JSON_TYPE)
+    header = f"request={','.join(kinds)}"
+    assert response.headers["x-pegmend"] == header
+    (flow,) = flows_in(proxy.captures)
+    record = flow.metadata["pegmend"]
+    assert record["original_request"] == body
+    assert record["request"] == kinds
+    assert [note.partition(" ")[0] for note in record["request_notes"]] == ["byte", "messages:"][-len(kinds) :]
+    assert flow.marked
+    assert flow.comment == f"pegmend: {header}"
+    assert "request repaired: messages: unfolded" in proxy.log_text()
 
 
 def messages_sent(upstream: CannedUpstream) -> list[int]:

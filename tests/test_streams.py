@@ -2,13 +2,17 @@
 
 import json
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
 import openai
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
+from pegmend.recovery import PING_SECONDS
 from tests.conftest import CHAT_PATH, chat_request
 from tests.engine import Engine
 from tests.engine.canned import HANG, CannedUpstream, http_response, in_turn
@@ -297,6 +301,31 @@ def test_a_client_that_goes_away_ends_the_second_run(start_proxy: Callable[..., 
             wait_until(lambda: len(upstream.requests) >= 2)
             assert not upstream.hung_up.is_set()
         assert upstream.hung_up.wait(5)
+
+
+def test_a_client_that_resets_its_stream_ends_the_second_run(start_proxy: Callable[..., Proxy]) -> None:
+    body = json.dumps(chat_request("x", stream=True)).encode()
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with CannedUpstream(in_turn(chunked(SENT, FAILURE), HANG)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with (
+            socket.create_connection(("127.0.0.1", proxy.reverse_port)) as plain,
+            context.wrap_socket(plain, server_hostname="x") as connection,
+        ):
+            http2 = H2Connection(H2Configuration(client_side=True))
+            http2.initiate_connection()
+            head = {":method": "POST", ":authority": "x", ":scheme": "https", ":path": CHAT_PATH}
+            http2.send_headers(1, list(head.items()))
+            http2.send_data(1, body, end_stream=True)
+            connection.sendall(http2.data_to_send())
+            wait_until(lambda: len(upstream.requests) >= 2)
+            http2.receive_data(connection.recv(65536))
+            http2.reset_stream(1)
+            connection.sendall(http2.data_to_send())
+            assert upstream.hung_up.wait(2 * PING_SECONDS)
 
 
 def test_streams_one_after_the_other_on_one_connection(engine: Engine, proxy: Proxy) -> None:

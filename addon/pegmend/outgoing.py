@@ -52,7 +52,6 @@ class Outgoing:
         kinds, notes = _changes_of(body, kinds, notes)
         if kinds:
             keep_request(flow, raw, kinds, notes)
-            logger.info("pegmend: %s request repaired: %s", path_of(flow), "; ".join(notes[:5]))
         sent = _pin_seed(flow, value, sent)
         if sent is not raw:
             _set_body(flow.request, sent, body.encoding)
@@ -107,6 +106,12 @@ def with_seed(body: bytes, seed: int) -> bytes:
     """
     end = body.rindex(b"}")
     return b'%b,"seed":%d%b' % (body[:end], seed, body[end:])
+
+
+def without_seed(body: bytes, seed: int) -> bytes:
+    """Return a JSON object as it was before `with_seed`."""
+    before, _, after = body.rpartition(b',"seed":%d' % seed)
+    return before + after
 
 
 def _charset(request: http.Request) -> str:
