@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -138,6 +140,22 @@ def test_a_body_that_cannot_be_repaired_is_told(direct: httpx.Client, proxy: Pro
     theirs = direct.post(CHAT_PATH, content=body, headers=JSON_TYPE)
     assert (ours.status_code, ours.content) == (theirs.status_code, theirs.content)
     assert "is not JSON: " in proxy.log_text()
+
+
+def test_a_long_repair_keeps_nobody_else_waiting(start_proxy: Callable[..., Proxy]) -> None:
+    body = b'{"messages": [{"role": "user", "content": "' + b"\xe9" * 2_000_000 + b'"}]}'
+    with CannedUpstream(in_turn(DONE)) as upstream:
+        proxy = start_proxy(upstream.origin, options=["pegmend_capture=off"])
+        with proxy.client() as long, proxy.client() as short, ThreadPoolExecutor(1) as pool:
+            short.get("/health")
+            repairing = pool.submit(long.post, CHAT_PATH, content=body, headers=JSON_TYPE)
+            waits = []
+            while not repairing.done():
+                started = time.monotonic()
+                short.get("/health")
+                waits.append(time.monotonic() - started)
+            assert repairing.result().headers["x-pegmend"] == "request=bytes"
+    assert max(waits) < sum(waits) / 2
 
 
 def test_repairs_can_be_switched_off(start_proxy: Callable[..., Proxy]) -> None:
