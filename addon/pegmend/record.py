@@ -124,7 +124,7 @@ def recorded_replay(flow: http.HTTPFlow) -> Callable[[], Awaitable[bytes]]:
 
 def set_response(response: http.Response, status: int, body: bytes, content_type: str) -> None:
     """Give a response another status and body, and the headers that go with them."""
-    if content_type == EVENTS and _is_chunked_stream(response, status):
+    if content_type.startswith(EVENTS) and _is_chunked_stream(response, status):
         response.data.content = body  # a recorded stream keeps its headers: no length, but its encoding in chunks
         return
     response.status_code = status
