@@ -5,6 +5,7 @@ import resource
 import socket
 import stat
 import subprocess
+import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -14,8 +15,10 @@ import httpx
 import pytest
 from mitmproxy import http
 from mitmproxy.io import FlowReader, tnetstring
+from mitmproxy.test import tflow
 
 from pegmend import capturefiles
+from pegmend.capture import serialized
 from pegmend.capturefiles import CaptureFiles
 from pegmend.cli import main
 from tests.conftest import CHAT_PATH, chat_request
@@ -231,6 +234,64 @@ def test_records_hold_whole_flows_of_any_content(start_proxy: Callable[..., Prox
     (flow,) = flows_in(proxy.captures)
     exchanged: list[Any] = [flow.request.raw_content, flow.response and flow.response.raw_content]
     assert exchanged == [body, body]
+
+
+SECRETS = [
+    *(
+        "Authorization",
+        "Proxy-Authorization",
+        "X-Api-Key",
+        "apikey",
+        "key",
+        "x-goog-api-key",
+        "Ocp-Apim-Subscription-Key",
+    ),
+    *(
+        "X-Password",
+        "X-JWT",
+        "X-Signature",
+        "X-Credential",
+        "X-Session-Id",
+        "session_id",
+        "sig",
+        "passwd",
+        "accessToken",
+    ),
+    *("Set-Cookie", "clientsecret", "userKey", "mykey", "X-Amz-Credential", "pwd", "api_key"),
+]
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secrets_are_left_out_of_headers_and_queries(name: str) -> None:
+    flow = tflow.tflow()
+    flow.request.headers[name] = "VALUE1"
+    flow.request.path = f"/v1/models?a=b&{name}=VALUE2&c={name}&%{ord(name[0]):x}{name[1:]}=VALUE3=VALUE4&{name}"
+    record = serialized(flow)
+    assert b"VALUE" not in record
+    assert record.count(b"by%20pegmend]") == 2
+    assert b"/v1/models?a=b&" in record
+    assert b"&c=%b&" % name.encode() in record
+
+
+@pytest.mark.parametrize("name", ["X-Monkey", "Accept", "design", "assign", "Content-Type", "keen", "stream"])
+def test_what_is_no_secret_is_recorded(name: str) -> None:
+    flow = tflow.tflow()
+    flow.request.headers[name] = "VALUE1"
+    flow.request.path = f"/v1/models?{name}=VALUE2&x?y=z"
+    record = serialized(flow)
+    assert b"VALUE1" in record
+    assert flow.request.path.encode() in record
+
+
+@pytest.mark.parametrize(
+    "query", ["key" * 200_000, "&key=x" * 100_000, "?" * 600_000, "%" * 600_000, "auth=" * 100_000]
+)
+def test_a_long_query_takes_linear_time(query: str) -> None:
+    flow = tflow.tflow()
+    flow.request.path = f"/v1/models?{query}"
+    started = time.perf_counter()
+    serialized(flow)
+    assert time.perf_counter() - started < 5
 
 
 def test_passwords_that_other_addons_note_are_left_out(start_proxy: Callable[..., Proxy]) -> None:

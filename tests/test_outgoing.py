@@ -116,6 +116,16 @@ def test_the_raw_replay_is_the_same_request_without_its_tools(start_proxy: Calla
     }
 
 
+@pytest.mark.parametrize("title", ["Café".encode(), "Café".encode("latin-1"), b"\x80"])
+def test_a_header_in_any_encoding_goes_along(start_proxy: Callable[..., Proxy], title: bytes) -> None:
+    text = json.dumps({"name": "get_time", "parameters": {}})
+    replay = http_response(200, json.dumps({"choices": [{"message": {"content": text}}]}).encode())
+    with CannedUpstream(in_turn(FAILURE, replay)) as upstream, start_proxy(upstream.origin).client() as client:
+        response = client.post(CHAT_PATH, json=chat_request("x"), headers=[(b"X-Title", title)])
+    assert response.headers["x-pegmend"] == "repaired; evidence=replay; calls=1"
+    assert [b"X-Title: " + title in request for request in upstream.requests] == [True, True]
+
+
 FUNCTIONS: list[dict[str, Any]] = [
     {"name": "bare"},
     {"parameters": {"type": "object", "properties": {"b": {"type": "string"}, "a": {}}}, "name": "order"},

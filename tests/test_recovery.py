@@ -153,7 +153,13 @@ def test_without_the_replay_there_is_no_raw_output(start_proxy: Callable[..., Pr
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(
-    "path", ["/v1/chat/completions", "/engines/v1/chat/completions", "/engines/other/v1/chat/completions?x=1"]
+    "path",
+    [
+        "/v1/chat/completions",
+        "/engines/v1/chat/completions",
+        "/engines/other/v1/chat/completions?x=1",
+        "/api/v1/chat/completions",
+    ],
 )
 def test_both_ways_in_and_all_paths(canned_failure: CannedUpstream, start_proxy: Any, path: str, reverse: bool) -> None:
     proxy = start_proxy(canned_failure.origin)

@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -19,6 +21,7 @@ from tests.engine.server import TEMPLATE
 from tests.engine.streams import accumulate
 from tests.test_captures import flows_in
 from tests.test_outgoing import body_received
+from tests.test_streams import chunked
 
 PLAIN = SCRIPTS["plain"][0]
 JSON_TYPE = {"Content-Type": "application/json"}
@@ -139,6 +142,22 @@ def test_a_body_that_cannot_be_repaired_is_told(direct: httpx.Client, proxy: Pro
     assert "is not JSON: " in proxy.log_text()
 
 
+def test_a_long_repair_keeps_nobody_else_waiting(start_proxy: Callable[..., Proxy]) -> None:
+    body = b'{"messages": [{"role": "user", "content": "' + b"\xe9" * 2_000_000 + b'"}]}'
+    with CannedUpstream(in_turn(DONE)) as upstream:
+        proxy = start_proxy(upstream.origin, options=["pegmend_capture=off"])
+        with proxy.client() as long, proxy.client() as short, ThreadPoolExecutor(1) as pool:
+            short.get("/health")
+            repairing = pool.submit(long.post, CHAT_PATH, content=body, headers=JSON_TYPE)
+            waits = []
+            while not repairing.done():
+                started = time.monotonic()
+                short.get("/health")
+                waits.append(time.monotonic() - started)
+            assert repairing.result().headers["x-pegmend"] == "request=bytes"
+    assert max(waits) < sum(waits) / 2
+
+
 def test_repairs_can_be_switched_off(start_proxy: Callable[..., Proxy]) -> None:
     with start_proxy(options=["pegmend_repair_requests=false"]).client() as client:
         assert client.post(CHAT_PATH, content=spoiled("USER", b"d\xe9cor"), headers=JSON_TYPE).status_code == 500
@@ -165,6 +184,8 @@ def test_records_and_replay_show_repairs(start_proxy: Callable[..., Proxy], caps
     assert record["original_request"] == body
     assert record["request"] == ["bytes"]
     assert "Windows-1252" in record["request_notes"][0]
+    assert flow.marked
+    assert flow.comment == "pegmend: repaired; evidence=replay; calls=2; request=bytes"
     (path,) = proxy.captures.iterdir()
     assert main(["replay", str(path)]) == 0
     assert "repaired: write_file, write_file (request repaired: bytes)" in capsys.readouterr().out
@@ -235,11 +256,32 @@ def test_templates_that_take_them_never_see_an_unfolded_history(
     assert [len(request["messages"][1]["tool_calls"]) for request in sent] == [2, 2]
 
 
-REFUSAL = http_response(
-    400, b'{"error":{"code":400,"message":"... single tool-calls at once!"}}', "Content-Type: text/x"
-)
+REFUSAL_BODY = b'{"error":{"code":400,"message":"... single tool-calls at once!"}}'
+REFUSAL = http_response(400, REFUSAL_BODY, "Content-Type: text/x")
+CHUNKED_REFUSAL = chunked(REFUSAL_BODY, status=400, content_type="application/json")
 NEITHER = http_response(503, b'{"error":{"message":"loading"}}')
 DONE = http_response(200, b'{"choices":[]}', "Content-Type: application/json")
+
+
+@pytest.mark.parametrize(("text", "kinds"), [(b"What", ["unfolded"]), (b"Wh\xe9t", ["bytes", "unfolded"])])
+def test_what_is_done_after_a_refusal_is_visible(
+    start_proxy: Callable[..., Proxy], text: bytes, kinds: list[str]
+) -> None:
+    body = json.dumps(two_calls()).encode().replace(b"What", text)
+    with CannedUpstream(in_turn(NEITHER, NEITHER, REFUSAL, DONE)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with proxy.client() as client:
+            response = client.post(CHAT_PATH, content=body, headers=JSON_TYPE)
+    header = f"request={','.join(kinds)}"
+    assert response.headers["x-pegmend"] == header
+    (flow,) = flows_in(proxy.captures)
+    record = flow.metadata["pegmend"]
+    assert record["original_request"] == body
+    assert record["request"] == kinds
+    assert [note.partition(" ")[0] for note in record["request_notes"]] == ["byte", "messages:"][-len(kinds) :]
+    assert flow.marked
+    assert flow.comment == f"pegmend: {header}"
+    assert "request repaired: messages: unfolded" in proxy.log_text()
 
 
 def messages_sent(upstream: CannedUpstream) -> list[int]:
@@ -248,11 +290,12 @@ def messages_sent(upstream: CannedUpstream) -> list[int]:
     return [len(json.loads(body)["messages"]) for body in bodies]
 
 
+@pytest.mark.parametrize("refusal", [REFUSAL, CHUNKED_REFUSAL], ids=["with length", "chunked"])
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_template_that_refuses_only_now(start_proxy: Callable[..., Proxy], stream: bool) -> None:
+def test_a_template_that_refuses_only_now(start_proxy: Callable[..., Proxy], stream: bool, refusal: bytes) -> None:
     events = b'data: {"choices":[]}\n\ndata: [DONE]\n\n'
     unfolded = http_response(200, events, "Content-Type: text/event-stream") if stream else DONE
-    answers = in_turn(NEITHER, NEITHER, REFUSAL, unfolded)
+    answers = in_turn(NEITHER, NEITHER, refusal, unfolded)
     with CannedUpstream(answers) as upstream, start_proxy(upstream.origin).client() as client:
         response = client.post(CHAT_PATH, json=two_calls(stream=stream))
         again = client.post(CHAT_PATH, json=two_calls(stream=stream))

@@ -2,12 +2,17 @@
 
 import json
 import socket
+import ssl
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import openai
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 
+from pegmend.recovery import PING_SECONDS
 from tests.conftest import CHAT_PATH, chat_request
 from tests.engine import Engine
 from tests.engine.canned import HANG, CannedUpstream, http_response, in_turn
@@ -131,9 +136,11 @@ def test_healthy_streams_keep_their_chunks(engine: Engine, proxy: Proxy, script:
 EVENTS = [b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % number for number in range(3)] + [b"data: [DONE]\n\n"]
 
 
-def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + end
+def chunked(
+    *chunks: bytes, end: bytes = b"0\r\n\r\n", status: int = 200, content_type: str = "text/event-stream"
+) -> bytes:
+    head = f"HTTP/1.1 {status} OK\r\nContent-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head.encode() + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + end
 
 
 @pytest.mark.parametrize(
@@ -184,6 +191,30 @@ def test_a_replay_that_fails_lets_the_original_end_through(start_proxy: Callable
         with proxy.client() as client:
             response = client.post(CHAT_PATH, json=chat_request("x", stream=True))
     assert response.content == SENT + b": x-pegmend: failed; reason=the body is not JSON\n\n" + FAILURE
+
+
+def test_the_name_of_an_error_event_does_not_go_out_without_its_data(start_proxy: Callable[..., Proxy]) -> None:
+    choice = {"finish_reason": "stop", "message": {"content": SEPARATED["newline"]}}
+    replay = http_response(200, json.dumps({"id": "x", "choices": [choice]}).encode())
+    named = b"event: error\n" + FAILURE
+    with CannedUpstream(
+        in_turn(chunked(SENT, named), replay, chunked(SENT, named), http_response(200, b""))
+    ) as upstream:
+        proxy = start_proxy(upstream.origin)
+        client = openai.OpenAI(
+            base_url=f"{proxy.reverse}/v1", api_key="x", max_retries=0, http_client=httpx.Client(trust_env=False)
+        )
+        with client, client.chat.completions.create(**chat_request("x"), stream=True) as events:
+            names = [
+                call.function.name
+                for event in events
+                for call in event.choices[0].delta.tool_calls or []
+                if call.function is not None and call.function.name
+            ]
+        with proxy.client() as plain:
+            failed = plain.post(CHAT_PATH, json=chat_request("x", stream=True))
+    assert names == ["write_file", "write_file"]
+    assert failed.content == SENT + b": x-pegmend: failed; reason=the body is not JSON\n\n" + named
 
 
 def test_a_stream_with_a_length_does_not_grow_beyond_it(start_proxy: Callable[..., Proxy]) -> None:
@@ -272,6 +303,31 @@ def test_a_client_that_goes_away_ends_the_second_run(start_proxy: Callable[..., 
         assert upstream.hung_up.wait(5)
 
 
+def test_a_client_that_resets_its_stream_ends_the_second_run(start_proxy: Callable[..., Proxy]) -> None:
+    body = json.dumps(chat_request("x", stream=True)).encode()
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    with CannedUpstream(in_turn(chunked(SENT, FAILURE), HANG)) as upstream:
+        proxy = start_proxy(upstream.origin)
+        with (
+            socket.create_connection(("127.0.0.1", proxy.reverse_port)) as plain,
+            context.wrap_socket(plain, server_hostname="x") as connection,
+        ):
+            http2 = H2Connection(H2Configuration(client_side=True))
+            http2.initiate_connection()
+            head = {":method": "POST", ":authority": "x", ":scheme": "https", ":path": CHAT_PATH}
+            http2.send_headers(1, list(head.items()))
+            http2.send_data(1, body, end_stream=True)
+            connection.sendall(http2.data_to_send())
+            wait_until(lambda: len(upstream.requests) >= 2)
+            http2.receive_data(connection.recv(65536))
+            http2.reset_stream(1)
+            connection.sendall(http2.data_to_send())
+            assert upstream.hung_up.wait(2 * PING_SECONDS)
+
+
 def test_streams_one_after_the_other_on_one_connection(engine: Engine, proxy: Proxy) -> None:
     with proxy.client() as client:
         for script, count in [("newline", 2), ("single", 1), ("semicolon", 2), ("fifty", 50), ("single", 1)]:
@@ -279,8 +335,17 @@ def test_streams_one_after_the_other_on_one_connection(engine: Engine, proxy: Pr
             assert len(client._transport._pool.connections) == 1  # type: ignore[attr-defined]
 
 
-def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(start_proxy: Callable[..., Proxy]) -> None:
-    failure = http_response(500, b'{"error":{"message":"does not match the expected peg-native format"}}')
+FAILURE_BODY = b'{"error":{"message":"does not match the expected peg-native format"}}'
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [http_response(500, FAILURE_BODY), chunked(FAILURE_BODY, status=500, content_type="application/json")],
+    ids=["with length", "chunked"],
+)
+def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(
+    start_proxy: Callable[..., Proxy], failure: bytes
+) -> None:
     completion = {"id": "c", "model": "m", "created": 1, "system_fingerprint": "f"}
     choice = {"finish_reason": "stop", "message": {"content": SEPARATED["newline"]}}
     replay = http_response(200, json.dumps({**completion, "choices": [choice]}).encode())
@@ -288,6 +353,7 @@ def test_a_stream_that_failed_before_it_began_is_answered_as_a_stream(start_prox
         proxy = start_proxy(upstream.origin)
         with proxy.client() as client:
             response = client.post(CHAT_PATH, json=chat_request("x", stream=True))
+    assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream"
     assert response.headers["x-pegmend"] == "repaired; evidence=replay; calls=2"
     streamed = accumulate(response.text)

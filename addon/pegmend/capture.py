@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Set
 from datetime import UTC, datetime
+from urllib.parse import quote, unquote_plus
 
 from mitmproxy import ctx, http
 from mitmproxy.io import FlowWriter
@@ -16,8 +17,11 @@ from pegmend.record import KEY, is_whole_stream, outcome_of, record_of
 from pegmend.tap import BODY_LIMIT, Tap
 
 REDACTED = "[redacted by pegmend]"
-_SECRET_HEADER = re.compile(r"auth|cookie|token|secret|(?:^|[-_]|api)key", re.IGNORECASE)
-_SECRET_PARAMETER = re.compile(r"(?i)([?&][^=&]*(?:auth|token|secret|key|password)[^=&]*=)[^&]*")
+# In names of headers and of query parameters. Better a name too many than a secret in a file: "keyword" is one of them.
+_SECRET = re.compile(
+    r"auth|cookie|credential|jwt|(?<!mon)key|passw|passphrase|pwd|secret|session|signature|(?<![a-z])sig(?![a-z])|token",
+    re.IGNORECASE,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -91,9 +95,24 @@ def serialized(flow: http.HTTPFlow) -> bytes:
     copy.metadata = {KEY: flow.metadata[KEY]} if KEY in flow.metadata else {}  # other addons keep passwords there
     for message in (copy.request, copy.response):
         if message is not None:
-            for name in {name for name in message.headers if _SECRET_HEADER.search(name)}:
+            for name in {name for name in message.headers if _is_secret(name)}:
                 message.headers[name] = REDACTED
-    copy.request.path = _SECRET_PARAMETER.sub(rf"\1{REDACTED.replace(' ', '%20')}", copy.request.path)
+    copy.request.path = _without_secrets(copy.request.path)
     buffer = io.BytesIO()
     FlowWriter(buffer).add(copy)
     return buffer.getvalue()
+
+
+def _without_secrets(path: str) -> str:
+    """Return a path with the values of its query redacted whose names tell of a secret."""
+    address, mark, query = path.partition("?")
+    return address + mark + "&".join(map(_without_secret, query.split("&")))
+
+
+def _without_secret(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    return f"{name}={quote(REDACTED, safe='[]')}" if equals and _is_secret(unquote_plus(name)) else parameter
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None

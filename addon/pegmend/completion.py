@@ -16,8 +16,8 @@ import orjson
 
 from pegmend.dialects.openai_chat import BadCompletion, ChatRequest, RawCompletion
 from pegmend.rawoutput import opened_at_end
+from pegmend.upstreams import CHAT_ENDPOINT
 
-_CHAT_SUFFIX = re.compile(r"(?:/v1)?/chat/completions.*\Z", re.DOTALL)
 # Not for the completion of a text: the conversation and what forms it, and what the answer is to look like.
 _CHAT_ONLY = frozenset(
     {
@@ -106,7 +106,8 @@ def _whole_text(content: str, tokens: Sequence[str], stops: Sequence[str]) -> st
 
 def url_of(chat_url: str, endpoint: str) -> str:
     """Return the address of another endpoint of the engine that answers at `chat_url`."""
-    return _CHAT_SUFFIX.sub(f"/{endpoint}", chat_url)
+    prefix = chat_url.partition("?")[0].removesuffix("/").removesuffix(CHAT_ENDPOINT).removesuffix("/v1")
+    return f"{prefix}/{endpoint}"
 
 
 def prompt_in(answer: bytes) -> str:

@@ -1,7 +1,8 @@
 """Lets a stream of events pass as it arrives and holds back the event that reports the failure.
 
-Chunks keep their borders. Only the first bytes of a line that can still become an error event wait for the next chunk:
-llama-server writes each event in one piece, so that this happens to no healthy stream of its own.
+Chunks keep their borders. Only an error event without its end, and the first bytes of a line that can still become
+one, wait for the next chunk: llama-server writes each event in one piece, so that this happens to no healthy stream of
+its own.
 """
 
 import re
@@ -11,7 +12,15 @@ from pegmend.sse import data_of_events
 from pegmend.tap import Tap
 
 # How a line begins that reports an error: as llama-server writes it, as gateways do, as llama-server did before 2025.
-_ERROR_LINES = (b'data: {"error"', b'data:{"error"', b'data: { "error"', b"error: {")
+# An event's name comes first: a client that has it already would wait for the data of that event.
+_ERROR_LINES = (
+    b'data: {"error"',
+    b'data:{"error"',
+    b'data: { "error"',
+    b"event: error",
+    b"event:error",
+    b"error: {",
+)
 _LONGEST = max(map(len, _ERROR_LINES))
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\r?\n|\r\r")
 _EVENT_END_LENGTH = 4
@@ -31,10 +40,11 @@ class FailureGate(Tap):
     def __init__(self) -> None:
         super().__init__()
         self.failure: Failure | None = None
-        self.held = b""
+        self.held = bytearray()
         self.ready: list[bytes] = []
         self.needs_tail = False
         self._in_line = False
+        self._in_error = False  # what is held is an error event whose end has not come
 
     def __call__(self, data: bytes) -> bytes | list[bytes]:
         """Take a chunk from the upstream and return what goes to the client now; b"" is the end."""
@@ -63,14 +73,15 @@ class FailureGate(Tap):
         # The usual chunk is a whole event that speaks of no error: nothing to look at.
         if data.endswith(b"\n") and not self._in_line and not self.held and b"error" not in data:
             return data
-        held_before = len(self.held)
+        if self._in_error and not self._ends_error(data):
+            return b""
         data = self._release() + data
         start = data.find(b"\n") + 1 or len(data) if self._in_line else 0
         while start < len(data):
             if data.startswith(_ERROR_LINES, start):
-                # What was held is such a line: its end has been looked for already.
-                end = _EVENT_END.search(data, max(start, held_before - _EVENT_END_LENGTH))
+                end = _EVENT_END.search(data, start)
                 if end is None and len(data) - start < ERROR_LIMIT:
+                    self._in_error = True
                     return self._hold(data, start)
                 self.failure = _failure_in(data[start : end.end()]) if end else None
                 if self.failure is not None:
@@ -80,9 +91,20 @@ class FailureGate(Tap):
                 return self._hold(data, start)
             else:
                 start = data.find(b"\n", start) + 1 or len(data)
-            held_before = 0
         self._in_line = not data.endswith(b"\n")
         return data
+
+    def _ends_error(self, data: bytes) -> bool:
+        """Whether the error event that is held comes to its end, or becomes too long, with `data`; hold it if not.
+
+        However small the pieces are, each byte is looked at once.
+        """
+        end = _EVENT_END.search(self.held[-_EVENT_END_LENGTH:] + data)
+        if end is not None or len(self.held) + len(data) >= ERROR_LIMIT:
+            self._in_error = False
+            return True
+        self.held += data
+        return False
 
     def _hold_rest(self, data: bytes) -> bytes:
         """After the failure nothing of use comes; a little is kept for the case that the failure goes out after all."""
@@ -92,11 +114,11 @@ class FailureGate(Tap):
 
     def _hold(self, data: bytes, start: int) -> bytes:
         """Hold back what begins at the start of a line; returns what comes before."""
-        self.held, self._in_line = data[start:], False
+        self.held, self._in_line = bytearray(data[start:]), False
         return data[:start]
 
     def _release(self) -> bytes:
-        held, self.held = self.held, b""
+        held, self.held = bytes(self.held), bytearray()
         return held
 
 
@@ -106,5 +128,6 @@ def _may_become_error(beginning: bytes) -> bool:
 
 
 def _failure_in(event: bytes) -> Failure | None:
-    data = next(data_of_events(event.replace(b"error: ", b"data: ", 1)), b"")
-    return find_failure(500, data)
+    if event.startswith(b"error: "):
+        event = event.replace(b"error", b"data", 1)
+    return find_failure(500, next(data_of_events(event), b""))

@@ -12,7 +12,7 @@ from pegmend.enginelog import FailureEntry
 from pegmend.failure import Failure
 from pegmend.journal import Journal
 from pegmend.logsource import follow, source_of
-from pegmend.options import is_chat
+from pegmend.options import is_upstream
 from pegmend.resend import origin_of
 from pegmend.upstreams import Upstream
 
@@ -30,8 +30,12 @@ class LogWatch:
         self._candidates: dict[str, FailureEntry] = {}
 
     def request(self, flow: http.HTTPFlow) -> None:
-        """Note the start of a request; the first one to an engine begins to follow its log."""
-        if flow.live and ctx.options.pegmend_log != "off" and is_chat(flow):
+        """Note the start of a request; the first one to an engine begins to follow its log.
+
+        Text that other endpoints generate (`/v1/messages`, `/v1/responses`) fails with the same entries.
+        """
+        may_fail = flow.request.method == "POST" and is_upstream(flow)
+        if flow.live and ctx.options.pegmend_log != "off" and may_fail:
             self._journal(flow).begin(flow.id, time.monotonic())
 
     def response(self, flow: http.HTTPFlow) -> None:

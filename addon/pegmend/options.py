@@ -40,7 +40,9 @@ class PegmendOptions:
             "Engines whose traffic is repaired and recorded, HOST:PORT each. The target of a reverse mode counts too.",
         )
         loader.add_option("pegmend_replay", bool, True, "Ask the engine again for the raw text of a failed turn.")
-        loader.add_option("pegmend_replay_timeout_ms", int, 600_000, "How long that second run may take.")
+        loader.add_option(
+            "pegmend_replay_timeout_ms", int, 600_000, "How long each exchange with the engine for that may take."
+        )
         loader.add_option(
             "pegmend_pin_seed",
             bool,

@@ -1,5 +1,6 @@
 """The request on its way to the engine: made well-formed, adapted to the template, and given a seed."""
 
+import asyncio
 import logging
 import re
 import secrets
@@ -14,7 +15,7 @@ from pegmend.history import with_sound_arguments
 from pegmend.mojibake import without_mojibake
 from pegmend.options import is_chat
 from pegmend.record import forget_record, keep_request, path_of, record_of
-from pegmend.utf8 import Body, read_body
+from pegmend.utf8 import Body, read_body, sound_body
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,10 @@ class Outgoing:
         raw = flow.request.get_content(strict=False)
         if not raw:
             return
-        body = read_body(raw, _charset(flow.request))
+        body = sound_body(raw)
+        if body is None:
+            # To repair a body takes a while, in which other connections want to be served.
+            body = await asyncio.to_thread(read_body, raw, _charset(flow.request))
         if body.problem:
             logger.warning("pegmend: the request to %s is not JSON: %s", path_of(flow), body.problem)
         if body.problem or (body.is_changed and not ctx.options.pegmend_repair_requests):
@@ -52,7 +56,6 @@ class Outgoing:
         kinds, notes = _changes_of(body, kinds, notes)
         if kinds:
             keep_request(flow, raw, kinds, notes)
-            logger.info("pegmend: %s request repaired: %s", path_of(flow), "; ".join(notes[:5]))
         sent = _pin_seed(flow, value, sent)
         if sent is not raw:
             _set_body(flow.request, sent, body.encoding)
@@ -82,6 +85,8 @@ class Outgoing:
 def _changes_of(body: Body, kinds: list[str], notes: list[str]) -> tuple[list[str], list[str]]:
     """Return the kinds and places of all changes, those of the bytes first."""
     places = [f"byte {one.offset}: {one.before!r} to {one.after!r} ({one.reason})" for one in body.changes]
+    if untold := body.change_count - len(body.changes):
+        places.append(f"{untold} more places")
     if body.encoding:
         places.insert(0, f"{body.encoding} to utf-8")
     return ["bytes", *kinds] if places else kinds, places + notes
@@ -107,6 +112,12 @@ def with_seed(body: bytes, seed: int) -> bytes:
     """
     end = body.rindex(b"}")
     return b'%b,"seed":%d%b' % (body[:end], seed, body[end:])
+
+
+def without_seed(body: bytes, seed: int) -> bytes:
+    """Return a JSON object as it was before `with_seed`."""
+    before, _, after = body.rpartition(b',"seed":%d' % seed)
+    return before + after
 
 
 def _charset(request: http.Request) -> str:

@@ -4,6 +4,7 @@ It stands under the key "pegmend" in the metadata of a flow and goes into flow f
 surrogates, bytes, numbers, lists and dictionaries may stand in it: mitmproxy cannot write a flow otherwise.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
@@ -16,7 +17,10 @@ from pegmend.replay import ReplayFailed
 KEY = "pegmend"
 JSON = "application/json; charset=utf-8"
 EVENTS = "text/event-stream"
+MARKER = ":wrench:"
 _NOTES_LIMIT = 100
+
+logger = logging.getLogger(__name__)
 
 
 def is_whole_stream(response: http.Response) -> bool:
@@ -47,14 +51,33 @@ def outcome_of(flow: http.HTTPFlow) -> str | None:
 
 
 def keep_request(flow: http.HTTPFlow, original: bytes, kinds: list[str], notes: list[str]) -> None:
-    """Note the client's own request before it is replaced, and what was repaired in it."""
-    record_of(flow).update(original_request=original, request=kinds, request_notes=notes[:_NOTES_LIMIT])
+    """Note what was repaired in a request, and `original`, the client's own one; show it in mitmproxy and its log.
+
+    Later repairs are noted beside the earlier ones: the client's own request is the first that is given.
+    """
+    record = record_of(flow)
+    record.setdefault("original_request", original)
+    record["request"] = [*request_kinds(flow), *kinds]
+    record["request_notes"] = [*record.get("request_notes", []), *notes][:_NOTES_LIMIT]
+    make_visible(flow, request_header(flow))
+    logger.info("pegmend: %s request repaired: %s", path_of(flow), "; ".join(notes[:5]))
 
 
 def request_kinds(flow: http.HTTPFlow) -> list[str]:
-    """Return what was repaired in a request: bytes, arguments, mojibake, unfolded."""
+    """Return what was repaired in a request: bytes, arguments, mojibake, unfolded, ids."""
     kinds: list[str] = flow.metadata.get(KEY, {}).get("request", [])
     return kinds
+
+
+def request_header(flow: http.HTTPFlow) -> str:
+    """Return what the header x-pegmend says of a request that was repaired."""
+    return f"request={','.join(request_kinds(flow))}"
+
+
+def make_visible(flow: http.HTTPFlow, header: str) -> None:
+    """Show in mitmproxy's lists what was done."""
+    flow.marked = MARKER
+    flow.comment = f"pegmend: {header}"
 
 
 def keep_original(flow: http.HTTPFlow, body: bytes) -> None:
@@ -101,7 +124,7 @@ def recorded_replay(flow: http.HTTPFlow) -> Callable[[], Awaitable[bytes]]:
 
 def set_response(response: http.Response, status: int, body: bytes, content_type: str) -> None:
     """Give a response another status and body, and the headers that go with them."""
-    if content_type == EVENTS and "transfer-encoding" in response.headers:
+    if content_type.startswith(EVENTS) and _is_chunked_stream(response, status):
         response.data.content = body  # a recorded stream keeps its headers: no length, but its encoding in chunks
         return
     response.status_code = status
@@ -110,3 +133,9 @@ def set_response(response: http.Response, status: int, body: bytes, content_type
         response.headers.pop(name, None)
     response.headers["content-type"] = content_type
     response.content = body
+
+
+def _is_chunked_stream(response: http.Response, status: int) -> bool:
+    headers = response.headers
+    is_stream = headers.get("content-type", "").startswith(EVENTS) and "transfer-encoding" in headers
+    return is_stream and response.status_code == status

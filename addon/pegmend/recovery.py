@@ -18,6 +18,7 @@ from pegmend.failure import Failure, find_failure
 from pegmend.gate import FailureGate
 from pegmend.logwatch import LogWatch
 from pegmend.options import is_chat
+from pegmend.outgoing import without_seed
 from pegmend.record import (
     EVENTS,
     JSON,
@@ -25,10 +26,12 @@ from pegmend.record import (
     keep_entry,
     keep_original,
     keep_request,
+    make_visible,
     path_of,
     record_of,
     recorded_entry,
     recorded_replay,
+    request_header,
     request_kinds,
     restore_original,
     set_response,
@@ -39,7 +42,6 @@ from pegmend.resend import send_again
 from pegmend.templates import refusal_in
 
 HEADER = "x-pegmend"
-MARKER = ":wrench:"
 PING_SECONDS = 5.0
 _UNPRINTABLE = re.compile(r"[^ -~]")  # no such character may stand in a header
 
@@ -59,17 +61,21 @@ class Recovery:
         if not flow.live or flow.response is None or not is_chat(flow):
             return
         if request_kinds(flow):
-            flow.response.headers[HEADER] = _request_header(flow)
+            flow.response.headers[HEADER] = request_header(flow)
         # A stream with a length is whole already, and must not grow: it is repaired as one piece.
         if _is_event_stream(flow.response) and not is_whole_stream(flow.response):
             flow.response.stream = FailureGate()
 
     async def response(self, flow: http.HTTPFlow) -> None:
         """Repair a failed turn that was not streamed, and any turn of a flow file."""
+        self._stop(flow)
         if not is_chat(flow) or flow.response is None or flow.response.stream:
             return
         if flow.live:
-            await self._answer_refusals(flow)
+            try:
+                await self._answer_refusals(flow)
+            except Exception:
+                logger.exception("pegmend: the template's refusal goes on as it is.")
         else:
             restore_original(flow)
         body = flow.response.get_content(strict=False) or b""
@@ -95,7 +101,6 @@ class Recovery:
         template so far. The answer is taken whole then, also that of a stream.
         """
         assert flow.response is not None
-        original = flow.request.get_content(strict=False) or b""
         for _ in ADAPTATIONS:
             kind = refusal_in(flow.response.status_code, flow.response.get_content(strict=False) or b"")
             request = ChatRequest.parse(flow.request.get_content(strict=False) or b"") if kind else None
@@ -107,11 +112,10 @@ class Recovery:
             except ReplayFailed as error:
                 logger.warning("pegmend: %s: the adapted history got no answer: %s", path_of(flow), error)
                 return
-            kinds = [*request_kinds(flow), kind]
-            keep_request(flow, original, kinds, [f"messages: {one}" for one in kinds])
+            keep_request(flow, _without_pinned_seed(flow), [kind], [f"messages: {kind}"])
             flow.request.content = body
             set_response(flow.response, answer.status, answer.body, answer.content_type)
-            flow.response.headers[HEADER] = _request_header(flow)
+            flow.response.headers[HEADER] = request_header(flow)
 
     async def response_tail(self, flow: http.HTTPFlow) -> None:
         """Repair a turn whose stream ended in the failure; while that takes time, comments keep the stream alive."""
@@ -132,11 +136,15 @@ class Recovery:
         repaired = task.result()
         gate.ready.append(_visible(record_of(flow)["header"]))
         if repaired is not None:
-            gate.held = b""
+            gate.held.clear()
             gate.ready.append(repaired.body)
 
     def error(self, flow: http.HTTPFlow) -> None:
         """Give up on a turn whose client went away."""
+        self._stop(flow)
+
+    def _stop(self, flow: http.HTTPFlow) -> None:
+        """End the repair of a stream that is over: over HTTP/2 a client can leave it without any error in the flow."""
         if task := self._running.pop(flow.id, None):
             task.cancel()
 
@@ -264,14 +272,16 @@ def _give_up(flow: http.HTTPFlow, reason: str) -> None:
     logger.warning("pegmend: %s is not repaired, the engine's answer goes on: %s", path_of(flow), reason)
 
 
-def _request_header(flow: http.HTTPFlow) -> str:
-    return f"request={','.join(request_kinds(flow))}"
+def _without_pinned_seed(flow: http.HTTPFlow) -> bytes:
+    """Return the body of a request as the client sent it, if nothing but the seed was added to it."""
+    body = flow.request.get_content(strict=False) or b""
+    seed = record_of(flow).get("seed")
+    return body if seed is None else without_seed(body, seed)
 
 
 def _mark(flow: http.HTTPFlow, outcome: str, header: str) -> None:
     """Make the outcome visible in the record and in mitmproxy's lists."""
     if request_kinds(flow):
-        header += f"; {_request_header(flow)}"
+        header += f"; {request_header(flow)}"
     record_of(flow).update(outcome=outcome, header=header)
-    flow.marked = MARKER
-    flow.comment = f"pegmend: {header}"
+    make_visible(flow, header)

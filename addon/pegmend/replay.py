@@ -6,24 +6,26 @@ from dataclasses import dataclass
 
 import httpx
 
-BODY_LIMIT = 64 * 1024 * 1024
-"""More than this is no answer of a model; reading stops there."""
+from pegmend.tap import BODY_LIMIT
+
+Headers = tuple[tuple[bytes, bytes], ...]
+"""Header fields as they stand on the wire: clients write them in any encoding."""
 
 # Headers of one connection or one body. Everything else is sent again, authorization too.
 _HOP_HEADERS = frozenset(
     {
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "expect",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        b"accept-encoding",
+        b"connection",
+        b"content-encoding",
+        b"content-length",
+        b"expect",
+        b"keep-alive",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
     }
 )
 _CLIENT_CHECK_SECONDS = 0.25
@@ -38,7 +40,7 @@ class ReplayRequest:
     """Where to send what: the original's URL and headers, the replay's body."""
 
     url: str
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     body: bytes
 
 
@@ -51,7 +53,7 @@ class Answer:
     body: bytes
 
 
-def replay_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def replay_headers(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
     """Return those headers of the original request that belong to its replay as well."""
     return tuple((name, value) for name, value in headers if name.lower() not in _HOP_HEADERS)
 
@@ -67,14 +69,14 @@ async def exchange(
     work = asyncio.create_task(_send(request, verify_tls))
     try:
         return await _first_of(work, timeout_seconds, client_is_gone)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ReplayFailed(f"{type(error).__name__}: {error}") from error
     finally:
         work.cancel()
 
 
 async def _send(request: ReplayRequest, verify_tls: bool) -> Answer:
-    headers = [*request.headers, ("Accept-Encoding", "identity")]
+    headers = [*request.headers, (b"Accept-Encoding", b"identity")]
     # No proxy variables: the request would come back to this very proxy.
     async with (
         httpx.AsyncClient(trust_env=False, timeout=None, verify=verify_tls) as client,  # noqa: S113

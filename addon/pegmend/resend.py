@@ -12,7 +12,7 @@ async def send_again(flow: http.HTTPFlow, body: bytes, url: str | None = None) -
     Raises ReplayFailed where there is none in time, or the client goes away.
     """
     return await exchange(
-        ReplayRequest(url or flow.request.url, replay_headers(flow.request.headers.items(multi=True)), body),
+        ReplayRequest(url or flow.request.url, replay_headers(flow.request.headers.fields), body),
         timeout_seconds=ctx.options.pegmend_replay_timeout_ms / 1000,
         client_is_gone=lambda: not flow.client_conn.state & ConnectionState.CAN_READ,
         verify_tls=verifies_tls(flow),

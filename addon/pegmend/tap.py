@@ -1,7 +1,7 @@
 """Keeps what flows through a streamed response."""
 
 BODY_LIMIT = 64 * 1024 * 1024
-"""Of a longer body only this much is kept; it passes whole."""
+"""More than this is no answer of a model: of a longer body only this much is kept, or read."""
 
 
 class Tap:

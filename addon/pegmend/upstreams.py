@@ -10,8 +10,7 @@ DEFAULT = (
     "host.docker.internal:12434",
 )
 
-# Docker Model Runner's routes with and without the backend's name, OpenAI's, and llama-server's own without a version.
-_CHAT_PATH = re.compile(r"(?:/engines/[^/?]+/v1|/engines/v1|/v1)?/chat/completions/?(?:\?|\Z)")
+CHAT_ENDPOINT = "/chat/completions"
 _SPEC = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:/\[\]]+)):(?P<port>[0-9]{1,5})")
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -47,5 +46,8 @@ _MODEL_RUNNERS = frozenset(map(parse_upstream, DEFAULT))
 
 
 def is_chat_path(path: str) -> bool:
-    """Whether a request path (with its query) is that of chat completions."""
-    return _CHAT_PATH.match(path) is not None
+    """Whether a request path (with its query) is that of chat completions.
+
+    What stands before them is the engine's affair: `/engines/llama.cpp/v1`, `/api/v1`, what --api-prefix says, nothing.
+    """
+    return path.partition("?")[0].removesuffix("/").endswith(CHAT_ENDPOINT)

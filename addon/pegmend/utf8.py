@@ -68,6 +68,7 @@ _PARTS = re.compile(
 )
 _CONTROL_ESCAPES = {0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0C: "\\f", 0x0D: "\\r"}
 _REPLACEMENT = "\ufffd"
+_TOLD_CHANGES = 64
 _ONLY_IN_STRINGS = frozenset({"surrogate", "control"})
 _NOT_IN_STRINGS = frozenset({"number"})
 
@@ -87,13 +88,15 @@ class Body:
     """A JSON body: its bytes, its value, and what was changed in it to have one.
 
     `encoding` is the one that the whole body was in before, "" for UTF-8; the offsets of `changes` are in the text
-    after its conversion. Where the body has no value, `problem` says why and where, and the bytes are the original's.
+    after its conversion. `changes` are the first of `change_count`: there may be as many as bytes. Where the body has
+    no value, `problem` says why and where, and the bytes are the original's.
     """
 
     raw: bytes
     value: Any = None
     encoding: str = ""
     changes: tuple[Change, ...] = ()
+    change_count: int = 0
     problem: str = ""
 
     @property
@@ -105,19 +108,27 @@ class Body:
 def read_body(raw: bytes, charset: str = "") -> Body:
     """Return the JSON in a request body, made well-formed where that is possible.
 
-    `charset` is what the Content-Type declares. The common body costs one parse.
+    `charset` is what the Content-Type declares. The common body costs one parse; any other takes a while.
     """
     try:
         return Body(raw, _value(raw))
     except orjson.JSONDecodeError as error:
         problem = str(error)
     converted, encoding = _as_utf8(raw, charset)
-    body, changes = _well_formed(converted)
+    body, changes, change_count = _well_formed(converted)
     try:
         value = _value(body)
     except orjson.JSONDecodeError:
         return Body(raw, problem=problem)
-    return Body(body, value, encoding, changes)
+    return Body(body, value, encoding, changes, change_count)
+
+
+def sound_body(raw: bytes) -> Body | None:
+    """Return the JSON in a well-formed request body, None for any other, which is for `read_body`."""
+    try:
+        return Body(raw, _value(raw))
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _value(raw: bytes) -> Any:
@@ -149,10 +160,11 @@ def _declared(raw: bytes, charset: str) -> list[str]:
     return [*shown, "cp1252" if named in _WINDOWS_1252 else named]
 
 
-def _well_formed(raw: bytes) -> tuple[bytes, tuple[Change, ...]]:
-    """Return a body whose bytes and tokens are well-formed, and what was changed."""
+def _well_formed(raw: bytes) -> tuple[bytes, tuple[Change, ...], int]:
+    """Return a body whose bytes and tokens are well-formed, the first changes that made it so, and their number."""
     changes: list[Change] = []
-    pieces: list[bytes] = []
+    count = 0
+    written = bytearray()
     kept = 0
     in_string = False
     for part in _PARTS.finditer(raw):
@@ -162,10 +174,14 @@ def _well_formed(raw: bytes) -> tuple[bytes, tuple[Change, ...]]:
         if kind is None or kind == "quote" or kind in (_NOT_IN_STRINGS if in_string else _ONLY_IN_STRINGS):
             continue
         after, reason = _REPAIRS[kind](part)
-        changes.append(Change(part.start(), part.group(), after, reason))
-        pieces += [raw[kept : part.start()], after.encode()]
+        if count < _TOLD_CHANGES:
+            changes.append(Change(part.start(), part.group(), after, reason))
+        count += 1
+        written += raw[kept : part.start()]
+        written += after.encode()
         kept = part.end()
-    return b"".join([*pieces, raw[kept:]]), tuple(changes)
+    written += raw[kept:]
+    return bytes(written), tuple(changes), count
 
 
 def _surrogate_pair(part: re.Match[bytes]) -> tuple[str, str]:

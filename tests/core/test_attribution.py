@@ -1,5 +1,7 @@
 """Which log entry is used for which request: the decision as a table, and the windows that it decides about."""
 
+import time
+
 import pytest
 
 from pegmend.attribution import TIME_UNKNOWN, Case, Window, doubt_about
@@ -142,3 +144,61 @@ def test_little_is_remembered() -> None:
         log.end(str(number), number + 0.5)
     assert len(log._requests) < 20
     assert len(log._entries) < 20
+
+
+def test_a_request_that_hangs_lets_little_be_remembered() -> None:
+    log = journal()
+    log.begin("hangs", 0)
+    for number in range(1, 10_000):
+        log.begin(str(number), number)
+        log.fail(str(number), number)
+        log.log(ENTRY, number)
+        log.claim(str(number))
+        log.end(str(number), number + 0.5)
+    assert len(log._requests) < 1000
+    assert len(log._entries) < 100
+    assert log.window("hangs").others > 0
+    assert not log.window("hangs").unclaimed
+
+
+def test_what_is_forgotten_still_counts() -> None:
+    log = journal()
+    log.begin("hangs", 0)
+    log.begin("fails", 0)
+    log.begin("a", 0.5)
+    log.fail("fails", 1)
+    log.end("fails", 1)
+    for number in range(1000):
+        log.begin(str(number), 2 + number / 1000)
+        log.end(str(number), 2 + number / 1000)
+    assert "fails" not in log._requests
+    log.end("hangs", 3)
+    assert log.window("a").others > 1000 / 10
+    assert log.window("a").unclaimed == 1
+    log.begin("b", 4)
+    assert log.window("b") == Window(True, 1, 1, [])
+    log.begin("c", 1 + OWED_SECONDS + 0.1)
+    assert log.window("c").unclaimed == 0
+
+
+def test_a_request_that_is_sent_again_owes_what_it_owed() -> None:
+    log = journal()
+    log.begin("a", 1)
+    log.fail("a", 2)
+    log.begin("a", 3)
+    assert log.window("a").unclaimed == 1
+    log.end("a", 4)
+    assert log.knows("a")
+    log.begin("b", 30)
+    log.end("b", 31)
+    assert not log.knows("a")
+
+
+def test_the_end_of_a_request_takes_constant_time_while_another_hangs() -> None:
+    log = journal()
+    log.begin("hangs", 0)
+    started = time.perf_counter()
+    for number in range(100_000):
+        log.begin(str(number), number)
+        log.end(str(number), number)
+    assert time.perf_counter() - started < 5

@@ -12,10 +12,16 @@ from pegmend.failure import find_failure
 
 @pytest.mark.parametrize(
     "chat_url",
-    ["http://h:1/v1/chat/completions", "http://h:1/chat/completions", "http://h:1/v1/chat/completions?x=/v1"],
+    ["http://h:1/v1/chat/completions", "http://h:1/chat/completions", "http://h:1/v1/chat/completions/?x=/v1"],
 )
 def test_the_endpoints_stand_beside_the_chat(chat_url: str) -> None:
     assert url_of(chat_url, "completion") == "http://h:1/completion"
+
+
+@pytest.mark.parametrize("prefix", ["/api", "/engines/llama.cpp", "/v1/chat/completions", "/v1"])
+def test_the_endpoints_have_the_prefix_of_the_chat(prefix: str) -> None:
+    chat_url = f"http://chat{prefix}/v1/chat/completions?x=/chat/completions"
+    assert url_of(chat_url, "props") == f"http://chat{prefix}/props"
 
 
 def test_the_sampling_of_the_request_is_kept() -> None:

@@ -1,5 +1,7 @@
 """The gate: healthy bytes pass as they come, the failure stays behind."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from pegmend.gate import FailureGate
 CHUNK = b'data: {"choices":[{"delta":{"content":"an error: {x} \xe2\x80\xa8"}}]}\n\n'
 FAILURE = b'data: {"error":{"code":500,"message":"... does not match the expected peg-native format"}}\n\n'
 OTHER = b'data: {"error":{"code":500,"message":"out of memory"}}\n\n'
+NAMED = b"event: error\n"
 HEALTHY = [
     CHUNK * 3 + b"data: [DONE]\n\n",
     CHUNK + OTHER + b"data: [DONE]\n\n",
@@ -18,6 +21,10 @@ HEALTHY = [
     b'data: {"error":{"message":"does not match the expected peg-native format"',
     b'x data: {"error":{"message":"does not match the expected peg-native format"}}\n\n',
     b"error: ",
+    b'event: error\ndata: {"message":"out of memory"}\n\n' + CHUNK,
+    b"event: errors\n\n" + CHUNK,
+    b"event: message\n" + CHUNK + b"event: err",
+    b"event: error\n",
     b": comment\r\n\r\n" + CHUNK.replace(b"\n", b"\r\n"),
     CHUNK.strip(),
     b"\n\n\n",
@@ -30,6 +37,10 @@ FAILED = [
     FAILURE.replace(b"data: ", b"data:"),
     FAILURE.replace(b"\n", b"\r\n"),
     CHUNK + b'error: {"code":500,"message":"does not match the expected peg-native format"}\n\n',
+    CHUNK + NAMED + FAILURE,
+    CHUNK + OTHER + NAMED.replace(b" ", b"") + FAILURE.replace(b" ", b"", 1) + CHUNK,
+    (CHUNK + NAMED + FAILURE).replace(b"\n", b"\r\n"),
+    CHUNK + NAMED + FAILURE.replace(b'{"error":', b"").replace(b"}}", b"}"),
     CHUNK + b'data: {"error":{"message":"Failed to parse input at pos 31: ; {}"}}\n\n',
 ]
 
@@ -59,7 +70,9 @@ def test_healthy_streams_pass(stream: bytes, size: int) -> None:
 @pytest.mark.parametrize("stream", FAILED)
 def test_the_failure_is_held_back(stream: bytes, size: int) -> None:
     gate, passed = run(stream, size)
-    start = max(stream.rfind(b"error: {"), stream.rfind(b'data: {"error"'), stream.rfind(b'data:{"error"'))
+    beginnings = (b"event: error", b"event:error", b"\nerror: {", b'data: {"error"', b'data:{"error"')
+    found = next(found for one in beginnings if (found := stream.rfind(one)) >= 0)
+    start = found + stream.startswith(b"\n", found)
     assert gate.failure is not None
     assert passed == stream[:start]
     assert gate.held == stream[start:]
@@ -71,7 +84,7 @@ def test_what_is_held_goes_out_at_the_end_unless_it_is_replaced(stream: bytes) -
     gate, passed = run(stream, 10_000)
     assert passed + bytes(gate(b"")) == stream  # type: ignore[arg-type]
     gate, passed = run(stream, 10_000)
-    gate.held = b""
+    gate.held.clear()
     gate.ready = [b"tail"]
     assert gate.take() == [b"tail"]
     assert gate(b"") == []
@@ -93,7 +106,20 @@ def test_little_is_held_of_what_comes_after_the_failure() -> None:
     assert len(gate.held) < 3_000_000
 
 
-PIECES = [CHUNK, OTHER, FAILURE, b"data: ", b'{"error"', b'data: {"er', b"\n", b"\r\n", b"error: {", b"x"]
+@pytest.mark.parametrize("beginning", [FAILURE[:-2], b"event: error\n"])
+def test_small_pieces_of_a_long_event_take_linear_time(beginning: bytes) -> None:
+    def seconds(size: int) -> float:
+        gate = FailureGate()
+        gate(beginning)
+        started = time.perf_counter()
+        for _ in range(size):
+            assert gate(b"x") == []
+        return time.perf_counter() - started
+
+    assert min(seconds(400_000) for _ in range(2)) < 16 * min(seconds(50_000) for _ in range(2))
+
+
+PIECES = [CHUNK, NAMED, OTHER, FAILURE, b"data: ", b'{"error"', b'data: {"er', b"\n", b"\r\n", b"error: {", b"x"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), st.integers(1, 40))
