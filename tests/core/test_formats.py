@@ -434,3 +434,10 @@ def test_a_cut_answer_loses_nothing() -> None:
 @pytest.mark.parametrize("text", ["(x)", "\n{x}", "{'name': 'Rex'}"])
 def test_a_tool_without_a_name_names_nothing(text: str) -> None:
     assert read(text, {"": {}}).content == text
+
+
+def test_thoughts_as_content_beside_a_fence_of_calls() -> None:
+    text = f"<think>Hm.</think>\n```xml\n{QWEN_WEATHER}\n```"
+    turn = read(text, TOOLS, splits_thoughts=False)
+    assert [call.name for call in turn.calls] == ["weather"]
+    assert turn.content == "<think>Hm.</think>"

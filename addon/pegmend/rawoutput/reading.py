@@ -1,6 +1,8 @@
 """The reading of a whole raw output, whatever its format: from left to right, one section after the other."""
 
 import re
+from bisect import bisect
+from collections.abc import Sequence
 
 from pegmend.errors import Ambiguous, TurnError, Unparseable
 from pegmend.rawoutput import signs
@@ -27,8 +29,6 @@ from pegmend.turn import ToolCall, Turn
 _PRINTED_ENDS = re.compile(r"\A<bos>(?:(<[^<>\s]{1,80}>|[^\s<>{}\[\]\"']{0,40})<eos>)?")
 # What a cut leaves of a marker behind calls.
 _CUT_MARKER = re.compile(r"(?:<\|start\|>\w{0,20}|</?[|｜\w][^\s<>]{0,100}(?:\s[^<>\n]{0,60})?|\[[A-Z_]{0,20}|<)\Z")
-
-
 _OPENINGS = Openings(FAMILIES)
 _OPENINGS_WITHOUT_TOOLS = Openings([family for family in FAMILIES if not family.needs_tools])
 
@@ -71,18 +71,22 @@ class _Reading:
             fragment = self._unfinished_call()
             if fragment is not None and self.calls:
                 self.pieces.append(Piece(fragment, len(self.text), (), is_loose=True))
-            content = remaining_prose(self.text, self.pieces)
-            if self.calls and self.output.truncated:
-                content = _CUT_MARKER.sub("", content).rstrip()
-            content = self._without_fences(content)
+            pieces = self._with_fences()
+            content = self._content(pieces)
             self._check(content)
         except Problem as problem:
             raise self._error(problem) from None
         if not splits_thoughts:
-            content = remaining_prose(self.text, [self._with_raw_thoughts(piece) for piece in self.pieces])
+            content = self._content([self._with_raw_thoughts(piece) for piece in pieces])
             return Turn(tuple(self.calls), content, truncated=self.output.truncated)
         thoughts = (item.text for piece in self.pieces for item in piece.items if isinstance(item, Thought))
         return Turn(tuple(self.calls), content, "".join(thoughts).strip(), self.output.truncated)
+
+    def _content(self, pieces: Sequence[Piece]) -> str:
+        content = remaining_prose(self.text, pieces)
+        if self.calls and self.output.truncated:
+            content = _CUT_MARKER.sub("", content).rstrip()
+        return content
 
     def _with_raw_thoughts(self, piece: Piece) -> Piece:
         """Return a piece of thoughts as words, with what marks them."""
@@ -107,20 +111,29 @@ class _Reading:
         if section.broken is not None:
             self._note_broken(section.broken)
 
-    def _without_fences(self, content: str) -> str:
-        """Return the content, without the fences where those hold calls and there is nothing else. Raises Problem."""
-        marked = []
+    def _with_fences(self) -> list[Piece]:
+        """Return the pieces, with a fence in place of the calls that it holds where there is nothing else.
+
+        Raises Problem where it may hold an example or a program.
+        """
+        fences = []
         for fence in fences_around(self.text, self.pieces):
             if remaining_prose(fence.inside, fence.pieces):
                 raise Problem(Ambiguous, "A call stands in a code fence beside other text, which may be a program.")
             if not all(piece.is_loose for piece in fence.pieces):
-                marked.append(Piece(fence.start, fence.end, ()))
-        if not marked:
-            return content
-        outside = [piece for piece in self.pieces if not any(one.start <= piece.start < one.end for one in marked)]
-        if remaining_prose(self.text, sorted([*marked, *outside], key=lambda piece: piece.start)):
+                fences.append(Piece(fence.start, fence.end, ()))
+        if not fences:
+            return self.pieces
+        starts = [fence.start for fence in fences]
+
+        def is_outside(piece: Piece) -> bool:
+            index = bisect(starts, piece.start)
+            return index == 0 or piece.start >= fences[index - 1].end
+
+        pieces = sorted([*fences, *filter(is_outside, self.pieces)], key=lambda piece: piece.start)
+        if remaining_prose(self.text, pieces):
             raise Problem(Ambiguous, "Calls stand in a code fence amid words, as an example does.")
-        return ""
+        return pieces
 
     def _is_quoted(self, piece: Piece) -> bool:
         before, behind = self.text[max(0, piece.start - 20) : piece.start], self.text[piece.end : piece.end + 20]
