@@ -100,6 +100,16 @@ def calls_in(text: str, *, truncated: bool = False) -> list[tuple[str, Any]]:
         # quotation marks beside a tag that do not enclose it
         (f'<think>say "hi"</think>"hi"\n{HERMES_TIME}\n<think>next</think>ok', [TIME]),
         (f"<think>I call `time`</think>```json\n{WEATHER_JSON}\n```\n<think>next</think>ok", [WEATHER]),
+        (
+            f'<think>{'The user said "Paris, please" so ' * 12}I call it with "Paris"</think>{WEATHER_JSON}',
+            [WEATHER],
+        ),
+        (f"<think>I run:\n```\nls\n```</think>```json\n{WEATHER_JSON}\n```", [WEATHER]),
+        (f"`a`{QWEN_WEATHER}`b`", [WEATHER]),
+        ('<think>Hm.</think>\n\nweather.call(city="Paris")', [WEATHER]),
+        # words beside JSON that a marker tells
+        (f"Run:\n\n```bash\necho ${{HOME}} to search\n```\n{HERMES_TIME}", [TIME]),
+        (f"I read the config. It returns `{{ ok: true }}`.\n{HERMES_TIME}", [TIME]),
         # fences of programs beside calls
         (f"Run:\n\n```bash\nls\n```\n\n```bash\npwd\n```\n\nNow:\n{HERMES_TIME}", [TIME]),
         (f"Run:\n\n```bash\nls\n```\n\n```bash\npwd\n```\n\nNow:\n{QWEN_WEATHER}", [WEATHER]),
@@ -180,6 +190,13 @@ def test_calls(text: str, calls: list[Any]) -> None:
         ("Wrap it in `<think>` and `</think>` tags.", "Wrap it in `<think>` and `</think>` tags."),
         ("I removed `</think>` from it.", "I removed `</think>` from it."),
         ('Say "yes"</think>"yes"', '"yes"'),
+        ("<think>I strip ``</think>`` tags. I answer.</think>Yes", "Yes"),
+        (f"<think>{'It reads `weather` and ' * 12}then strips `</think>` there.</think>Yes", "Yes"),
+        ("I run:\n```\nls\n```</think>`ls` lists.", "`ls` lists."),
+        *[
+            (text.replace("JSON", WEATHER_JSON), "Sure:")
+            for text in ("Sure:\n```json\nJSON\n", "Sure:\n````json\nJSON\n````", "Sure:\n``` json\nJSON\n```")
+        ],
         ("<think>a</think>re.sub(r'<think>.*?</think>', '', s)", "re.sub(r'<think>.*?</think>', '', s)"),
         (f"Use `<think>...</think>`.\n{HERMES_TIME}", "Use `<think>...</think>`."),
         ("<|channel|>analysis<|message|>`<|end|>` ends.<|end|><|start|>assistant<|channel|>final<|message|>Yes", "Yes"),
@@ -248,7 +265,10 @@ def test_words(text: str, content: str) -> None:
         # an expression
         *[
             (f"<|tool_call_start|>[search(q={expression})]<|tool_call_end|>", UNPARSEABLE)
-            for expression in ('"a" + "b"', '"a" "b"', '"a" if x else "b"', '"a".join("b")', '"a" % "b"')
+            for expression in (
+                *('"a" + "b"', '"a" "b"', '"a" if x else "b"', '"a".join("b")', '"a" % "b"', "'cat ' + path + '.txt'"),
+                *("'a' * 3 + 'b'", "'' or x or 'b'", "'a' if x=='1' else 'b'", '"a "\n  "b "\n  "c"', "'a' == 'b'"),
+            )
         ],
         # thoughts
         ('I handle <think>. {"name": "search", "arguments": {"q": "<think>x</think>"}}', AMBIGUOUS),
@@ -281,6 +301,11 @@ def test_words(text: str, content: str) -> None:
         ),
         (f"The format is:\n```xml\n{QWEN_WEATHER}\n```\nThe city stands there.", AMBIGUOUS),
         ('```python\n[read(path="a")]\n```\nis how to write it.', AMBIGUOUS),
+        (f"For the README:\n````md\nExample:\n```xml\n{QWEN_WEATHER}\n```\n````\nShall I?", AMBIGUOUS),
+        (f"```md\n## Tools\n```xml\n{QWEN_WEATHER}\n```\nMore.\n```\nok", AMBIGUOUS),
+        (f"```bash\nls\n\nNow:\n```xml\n{QWEN_WEATHER}\n```", AMBIGUOUS),
+        (f"~~~xml\n{QWEN_WEATHER}\n~~~\n\nOk?", AMBIGUOUS),
+        ("Write `call: <function=time></function>` to call it.", AMBIGUOUS),
         ('```python\ncreate(\n    tools=[{"name": "weather", "parameters": {"city": "string"}}],\n)\n```', AMBIGUOUS),
         *[
             (f"```\n{program}\n```", AMBIGUOUS)
@@ -328,6 +353,8 @@ def test_words(text: str, content: str) -> None:
             (text, UNPARSEABLE)
             for text in (
                 'print(default_api.weather(city="Paris"))',
+                'weather.call(city="Paris")\nLet me see.',
+                'Sure.\nweather.call(city="Paris")',
                 '<tool_code>weather(city="Paris")</tool_code>',
                 'weather(\n  city="Paris"\n)',
                 "weather(city='''\nParis\n''')",
@@ -437,7 +464,13 @@ def test_a_tool_without_a_name_names_nothing(text: str) -> None:
 
 
 def test_thoughts_as_content_beside_a_fence_of_calls() -> None:
-    text = f"<think>Hm.</think>\n```xml\n{QWEN_WEATHER}\n```"
-    turn = read(text, TOOLS, splits_thoughts=False)
+    for text in (f"<think>Hm.</think>\n```xml\n{QWEN_WEATHER}\n```", f"```\n<think>Hm.</think>\n{QWEN_WEATHER}\n```"):
+        turn = read(text, TOOLS, splits_thoughts=False)
+        assert [call.name for call in turn.calls] == ["weather"]
+        assert turn.content == "<think>Hm.</think>"
+
+
+def test_a_cut_fence_keeps_the_calls_of_the_one_before() -> None:
+    turn = read(f"```xml\n{QWEN_WEATHER}\n```\n```xml\n{QWEN_WEATHER[:50]}", TOOLS, truncated=True)
     assert [call.name for call in turn.calls] == ["weather"]
-    assert turn.content == "<think>Hm.</think>"
+    assert turn.content == ""

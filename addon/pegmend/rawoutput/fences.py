@@ -2,37 +2,60 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pegmend.rawoutput.family import Piece
 
-_MARK = re.compile(r"`{3,}")
-_LANGUAGE = re.compile(r"[\w+-]{0,20}")
+_MARK = re.compile(r"(?P<mark>`{3,}|~{3,})(?P<info>[^`\n]*)")
+_LANGUAGE = re.compile(r"[ \t]?[\w+-]{0,20}")
+_LINE_WINDOW = 80
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fence:
-    """A fence from its opening mark to behind its closing one; the `pieces` in it are placed in the text `inside`."""
+    """A fence: its mark begins at `start`, what it holds at `first`; that ends at `last`, the closing mark at `end`.
+
+    A fence that is not closed goes on to the end of the text.
+    """
 
     start: int
+    first: int
+    last: int
     end: int
-    inside: str
-    pieces: tuple[Piece, ...]
+    is_closed: bool = False
+    pieces: list[Piece] = field(default_factory=list)
+
+    def moved_pieces(self) -> list[Piece]:
+        """Return the pieces as they are placed in the text from `first` on."""
+        return [replace(one, start=one.start - self.first, end=one.end - self.first) for one in self.pieces]
 
 
 def fences_around(text: str, pieces: Sequence[Piece]) -> Iterator[Fence]:
-    """Yield the closed fences that hold calls. A mark within a piece belongs to that."""
-    opened: int | None = None
-    held: list[Piece] = []
-    for mark_or_piece in _in_order(text, pieces):
-        if isinstance(mark_or_piece, Piece):
-            held.append(mark_or_piece)
-        elif opened is None:
-            opened, held = mark_or_piece.start(), []
-        else:
-            if any(piece.calls for piece in held):
-                yield _fence(text, opened, mark_or_piece, held)
-            opened = None
+    """Yield the outermost fences that hold pieces, in order.
+
+    A mark within a piece belongs to that. A mark opens a fence at the start of a line, in an open one only with a
+    language behind it; it closes one if nothing stands behind it.
+    """
+    marks: list[str] = []  # of the fences that are open, the outermost first
+    fence = Fence(0, 0, 0, 0)
+    for part in _in_order(text, pieces):
+        if isinstance(part, Piece):
+            if marks:
+                fence.pieces.append(part)
+        elif marks and not part["info"].strip() and part["mark"].startswith(marks[-1]):
+            marks.pop()
+            if not marks and fence.pieces:
+                fence.last, fence.end, fence.is_closed = part.start(), part.end("mark"), True
+                yield fence
+        elif _begins_line(text, part.start()) and not marks:
+            marks.append(part["mark"])
+            language = _LANGUAGE.match(text, part.end("mark"))
+            assert language is not None
+            fence = Fence(part.start(), language.end(), len(text), len(text))
+        elif _begins_line(text, part.start()) and part["info"].strip():
+            marks.append(part["mark"])
+    if marks and fence.pieces:
+        yield fence
 
 
 def _in_order(text: str, pieces: Sequence[Piece]) -> Iterator["re.Match[str] | Piece"]:
@@ -40,15 +63,11 @@ def _in_order(text: str, pieces: Sequence[Piece]) -> Iterator["re.Match[str] | P
     for piece in pieces:
         yield from _MARK.finditer(text, position, piece.start)
         yield piece
-        position = piece.end
+        position = max(position, piece.end)
     yield from _MARK.finditer(text, position)
 
 
-def _fence(text: str, start: int, closing: "re.Match[str]", held: Sequence[Piece]) -> Fence:
-    mark = _MARK.match(text, start)
-    assert mark is not None
-    language = _LANGUAGE.match(text, mark.end())
-    assert language is not None
-    first = min(language.end(), held[0].start)
-    moved = tuple(replace(piece, start=piece.start - first, end=piece.end - first) for piece in held)
-    return Fence(start, closing.end(), text[first : closing.start()], moved)
+def _begins_line(text: str, position: int) -> bool:
+    line = text.rfind("\n", max(0, position - _LINE_WINDOW), position) + 1
+    before = text[line:position].strip(" \t>")
+    return not before or before.endswith("think")

@@ -27,15 +27,21 @@ _CLOSING_MARKER = r"""
 _BEFORE_CALL = re.compile(
     rf"""
     (?: \[
-      | (?P<fence>```(?=[\w+-]{{0,20}}\Z) | `(?=\Z)) [\w+-]*+
+      | (?P<fence>(?:`{{3,}}|~{{3,}})(?=[ \t]?[\w+-]{{0,20}}\Z) | `(?=\Z)) [ \t]?[\w+-]*+
       | (?:^|(?<=\n)) [ \t]*+ (?:[0-9]{{1,4}}[.)] | [-*•])
       | {_OPENING_MARKER}
     ) \Z
     """,
     re.VERBOSE,
 )
-_AFTER_CALL = re.compile(rf"[\]}}] | (?P<fence>```|`) | {_CLOSING_MARKER}", re.VERBOSE)
+_MARKER_BEFORE = re.compile(rf"(?:{_OPENING_MARKER})\s*\Z", re.VERBOSE)
+_AFTER_CALL = re.compile(rf"[\]}}] | (?P<fence>`{{3,}}|~{{3,}}|`) | {_CLOSING_MARKER}", re.VERBOSE)
 _WINDOW = 60
+
+
+def follows_marker(text: str, piece: Piece) -> bool:
+    """Whether a marker stands in front of a loose piece, so that it is known for a call by more than its shape."""
+    return _MARKER_BEFORE.search(text[max(0, piece.start - _WINDOW) : piece.start]) is not None
 
 
 def remaining_prose(text: str, pieces: Sequence[Piece]) -> str:
@@ -110,7 +116,7 @@ def _skip_before_call(text: str, start: int, end: int, openings: Set[int]) -> tu
         found = _BEFORE_CALL.search(text[window:end])
         if found is None or (found["fence"] and fence) or (found["fence"] == "`" and end < near):
             return end, fence
-        if found["fence"] == "```" and window + found.start("fence") not in openings:
+        if found["fence"] and found["fence"] != "`" and window + found.start("fence") not in openings:
             return end, fence
         fence = fence or found["fence"] or ""
         end = window + found.start()

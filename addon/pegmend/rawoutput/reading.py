@@ -1,7 +1,6 @@
 """The reading of a whole raw output, whatever its format: from left to right, one section after the other."""
 
 import re
-from bisect import bisect
 from collections.abc import Sequence
 
 from pegmend.errors import Ambiguous, TurnError, Unparseable
@@ -20,7 +19,8 @@ from pegmend.rawoutput.family import (
     undeclared,
 )
 from pegmend.rawoutput.fences import fences_around
-from pegmend.rawoutput.prose import remaining_prose
+from pegmend.rawoutput.prose import follows_marker, remaining_prose
+from pegmend.rawoutput.quotes import in_code_span
 from pegmend.rawoutput.sections import Openings, Sections
 from pegmend.turn import ToolCall, Turn
 
@@ -106,38 +106,31 @@ class _Reading:
             for call in piece.calls:
                 if call.name not in self.tools:
                     raise undeclared(call.name, self.tools)
-            if piece.calls and not piece.is_loose and self._is_quoted(piece):
+            if piece.calls and not piece.is_loose and in_code_span(self.text, piece.start, piece.end):
                 raise Problem(Ambiguous, "A call stands between backticks, as an example does.")
         if section.broken is not None:
             self._note_broken(section.broken)
 
     def _with_fences(self) -> list[Piece]:
-        """Return the pieces, with a fence in place of the calls that it holds where there is nothing else.
+        """Return the pieces, and the marks of the fences that hold marked calls where there is nothing else.
 
-        Raises Problem where it may hold an example or a program.
+        Raises Problem where a fence may hold an example or a program.
         """
-        fences = []
+        marks = []
         for fence in fences_around(self.text, self.pieces):
-            if remaining_prose(fence.inside, fence.pieces):
+            is_empty = not remaining_prose(self.text[fence.first : fence.last], fence.moved_pieces())
+            holds_calls = any(piece.calls for piece in fence.pieces)
+            is_marked = any(not piece.is_loose for piece in fence.pieces if piece.calls or not fence.is_closed)
+            if holds_calls and not is_empty and (fence.is_closed or is_marked):
                 raise Problem(Ambiguous, "A call stands in a code fence beside other text, which may be a program.")
-            if not all(piece.is_loose for piece in fence.pieces):
-                fences.append(Piece(fence.start, fence.end, ()))
-        if not fences:
+            if is_empty and is_marked:
+                marks += [Piece(fence.start, fence.first, ()), Piece(fence.last, fence.end, ())]
+        if not marks:
             return self.pieces
-        starts = [fence.start for fence in fences]
-
-        def is_outside(piece: Piece) -> bool:
-            index = bisect(starts, piece.start)
-            return index == 0 or piece.start >= fences[index - 1].end
-
-        pieces = sorted([*fences, *filter(is_outside, self.pieces)], key=lambda piece: piece.start)
+        pieces = sorted([*marks, *self.pieces], key=lambda piece: piece.start)
         if remaining_prose(self.text, pieces):
             raise Problem(Ambiguous, "Calls stand in a code fence amid words, as an example does.")
         return pieces
-
-    def _is_quoted(self, piece: Piece) -> bool:
-        before, behind = self.text[max(0, piece.start - 20) : piece.start], self.text[piece.end : piece.end + 20]
-        return before.rstrip(" \t").endswith("`") and behind.lstrip(" \t").startswith("`")
 
     def _close_reasoning(self, section: Section) -> None:
         """Take all before as reasoning that the prompt had opened, unless it had been closed or a call was made."""
@@ -188,7 +181,7 @@ class _Reading:
             raise Problem(Ambiguous, message)
         if self.has_thoughts and (closing := signs.find_closing_tag(content)):
             raise Problem(Ambiguous, f"{closing!r} stands behind thoughts, so that a call may have begun in them.")
-        loose = any(piece.is_loose and piece.calls for piece in self.pieces)
+        loose = any(piece.is_loose and piece.calls and not follows_marker(self.text, piece) for piece in self.pieces)
         if sign := signs.find_sign(content, self.tools, beside_calls=bool(self.calls), beside_loose=loose):
             message = f"The model's output holds {sign!r}, which belongs to a tool call that pegmend cannot read."
             raise Problem(Unparseable, message)

@@ -21,8 +21,10 @@ _MARKER = re.compile(
 )
 # The beginning of one, which may be a mere word as well.
 _BEGUN_MARKER = re.compile(r"<(?:\w+[:_|])?(?:tool_calls?|functions?(?:_calls?)?)(?![a-z])|\bfunctools\[")
-_CLOSING_TAG = re.compile(
-    r"</((?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?)>"
+_TAG = re.compile(
+    r"<(?P<closes>/?)"
+    r"(?P<name>(?:\w+[:_|])?(?:tool_calls?|function_calls?|function|invoke|parameter|param|arg_key|arg_value)(?::\w+)?)"
+    r"(?P<ends>>)?"
 )
 _SPECIAL_TOKEN = re.compile(r"<[|｜][^<>|｜\n]{1,60}[|｜]>")
 _BRACE = re.compile(r"[{}]")
@@ -43,12 +45,11 @@ def find_marker(text: str) -> str | None:
 
 def find_closing_tag(text: str) -> str | None:
     """Return the first closing tag of a call, or of a part of one, that nothing in front of it opens."""
-    openings: dict[str, int] = {}
-    for tag in _CLOSING_TAG.finditer(text):
-        name = tag[1]
-        if name not in openings:
-            openings[name] = text.find(f"<{name}")
-        if not 0 <= openings[name] < tag.start():
+    opened = set()
+    for tag in _TAG.finditer(text):
+        if not tag["closes"]:
+            opened.add(tag["name"])
+        elif tag["name"] not in opened and tag["ends"]:
             return tag.group()
     return None
 
@@ -101,6 +102,9 @@ def _pythonic_line(text: str, names: str) -> str | None:
             return line
         if listed.match(line) and not _NO_LIST.search(line):
             return line
+    builtin = re.search(rf"^(?:{names})\.call\(\s*+\w++\s*+=(?!=)[^\n]*+", text, re.MULTILINE)
+    if builtin and text.count("```", 0, builtin.start()) % 2 == 0:
+        return builtin.group()
     written = [line for line in lines if line]
     call = re.compile(rf"\[*+\s*+{name}[ \t]*+\(")
     if written and all(line.endswith((")", ")]", ")]]")) and call.match(line) for line in written):

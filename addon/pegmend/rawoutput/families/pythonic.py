@@ -36,8 +36,12 @@ _ONLY_STRING = re.compile(
     r"(?=<\|tool_call_end\|>)",
     re.DOTALL,
 )
-# What would make the whole an expression of Python: two strings side by side, or with an operator in between.
-_EXPRESSION = re.compile(r"""\A[^'"]*['"](?:\s+|\s*[+%]\s*|\s+(?:and|or)\s+|\s+if\b[^'"]*\belse\s+)['"][^'"]*\Z""")
+# What is an expression of Python as a whole: strings side by side, or with operators between them and other values.
+_STRING = r"""(?:'[^']*+'|"[^"]*+")(?:\.\w++\([^()]*+\))*+"""
+_OPERAND = rf"(?:{_STRING}|\w++(?:\.\w++|\([^()'\"]*+\)|\[[^\[\]'\"]*+\])*+)"
+_EXPRESSION = re.compile(
+    rf"{_STRING}(?:\s*(?:[-+/%]|==|!=)\s*{_OPERAND}|\s*\*\s*\d++|\s+(?:and|or|in|if|else|is|not)\s+{_OPERAND}|\s+{_STRING})+\s*"
+)
 _ESCAPED = re.compile(r"\\['\"\\abfnrtvxuU0-7]")
 # In a value that ends with a quote: where the string may have ended, and another argument or call may have begun.
 _MORE = re.compile(rf"['\"]\s*(?:,\s*[^\W\d]\w*\s*=|\)\s*,\s*{_NAME}\s*\()")
@@ -67,7 +71,9 @@ def _only_string(cursor: Cursor) -> ToolCall | None:
     found = _ONLY_STRING.match(cursor.text, cursor.position)
     if found is None or found["quote"] not in found["value"]:
         return None
-    if any(pattern.search(found["value"]) for pattern in (_ESCAPED, _MORE, _EXPRESSION)):
+    if _ESCAPED.search(found["value"]) or _MORE.search(found["value"]):
+        return None
+    if _EXPRESSION.fullmatch(f"{found['quote']}{found['value']}{found['quote']}"):
         return None
     cursor.position = found.end()
     return ToolCall(found["name"], json_object({found["key"]: quoted(found["value"])}))
@@ -126,7 +132,8 @@ MARKED = Family(
 )
 BUILTIN = Family(
     "llama_builtin",
-    rf"<\|python_tag\|>\s*{_NAME}\.call\( | \A\s*{_NAME}\.call\(\s*(?:\)|\w+\s*=(?!=))",
+    rf"""<\|python_tag\|>\s*{_NAME}\.call\(
+    | (?:\A\s*|^(?<=think>\n)|^(?<=think>\n\n)){_NAME}\.call\(\s*(?:\)|\w+\s*=(?!=))""",
     by_grammar(_builtin),
 )
 BARE = Family(
