@@ -75,6 +75,8 @@ def find_sign(
         return begun.group()
     if (closing := find_closing_tag(text)) and (beside_calls or named.search(text)):
         return closing
+    if not re.search(names, text):
+        return None  # all that follows is a sign only beside a name
     if notation := _other_notation(text, names):
         return notation
     if (token := _SPECIAL_TOKEN.search(text)) and named.search(text):
