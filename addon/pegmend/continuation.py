@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pegmend.errors import Incomplete
-from pegmend.rawoutput import answer_of, escaped_controls, find_tag, members_of, quoted
+from pegmend.rawoutput import SEPARATORS, answer_of, escaped_controls, find_tag, members_of, quoted
 from pegmend.turn import ToolCall, Turn
 
 # A string as it is, or white space.
 _OUTSIDE_STRINGS = re.compile(r'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")|[ \t\r\n]++', re.DOTALL)
-# What may stand between a call and words.
-_SEPARATORS = " \t\r\n;,"
 
 Read = Callable[[str], Turn]
 """Reads a raw text. Raises a TurnError."""
@@ -105,7 +103,7 @@ def rest_of_remainder(sent: SentChoice, remainder: str, read: Read) -> Rest | No
     turn = read(remainder)
     if not can_follow(sent, turn):
         return None
-    return Rest(calls=turn.calls, content=turn.content.lstrip(_SEPARATORS))
+    return Rest(calls=turn.calls, content=turn.content.lstrip(SEPARATORS))
 
 
 def can_follow(sent: SentChoice, turn: Turn) -> bool:

@@ -23,9 +23,15 @@ _NOTES_LIMIT = 100
 logger = logging.getLogger(__name__)
 
 
+def has_events(response: http.Response) -> bool:
+    """Whether a response says that it is a stream of events."""
+    content_type: str = response.headers.get("content-type", "")
+    return content_type.startswith(EVENTS)
+
+
 def is_whole_stream(response: http.Response) -> bool:
     """Whether a response is a stream of events with a known length, which may hold the failure."""
-    return response.headers.get("content-type", "").startswith(EVENTS) and "content-length" in response.headers
+    return has_events(response) and "content-length" in response.headers
 
 
 def path_of(flow: http.HTTPFlow) -> str:
@@ -136,6 +142,4 @@ def set_response(response: http.Response, status: int, body: bytes, content_type
 
 
 def _is_chunked_stream(response: http.Response, status: int) -> bool:
-    headers = response.headers
-    is_stream = headers.get("content-type", "").startswith(EVENTS) and "transfer-encoding" in headers
-    return is_stream and response.status_code == status
+    return has_events(response) and "transfer-encoding" in response.headers and response.status_code == status

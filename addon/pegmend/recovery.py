@@ -22,6 +22,7 @@ from pegmend.outgoing import without_seed
 from pegmend.record import (
     EVENTS,
     JSON,
+    has_events,
     is_whole_stream,
     keep_entry,
     keep_original,
@@ -207,7 +208,7 @@ def failed_turn(
 
 
 def _is_event_stream(response: http.Response) -> bool:
-    return response.status_code == 200 and response.headers.get("content-type", "").startswith(EVENTS)
+    return response.status_code == 200 and has_events(response)
 
 
 def _replay(flow: http.HTTPFlow, request: ChatRequest) -> Replay | None:

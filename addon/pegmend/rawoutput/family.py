@@ -7,18 +7,15 @@ affair, so that a marker in an argument opens nothing.
 Most families are a grammar: a generator that moves a Cursor and yields each call as soon as it is complete.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from pegmend.errors import TurnError, Undeclared, Unparseable
 from pegmend.rawoutput.cursor import Cursor, Cut, Malformed, NoCall
 from pegmend.rawoutput.signs import find_closing_tag, find_marker
+from pegmend.rawoutput.tools import Tools as Tools
 from pegmend.turn import ToolCall
-
-Tools = Mapping[str, Mapping[str, Any]]
-"""The tools that may be called: the name, and the JSON schema of the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +59,6 @@ def undeclared(name: str, tools: Tools) -> Problem:
     allowed = ", ".join(sorted(tools)[:20]) or "none"
     message = f"The model called {name!r}, which the request does not allow it to call (allowed: {allowed})."
     return Problem(Undeclared, message)
-
-
-def declares(tools: Tools, name: str, key: str) -> bool:
-    """Whether a tool names this parameter."""
-    properties = tools.get(name, {}).get("properties")
-    return isinstance(properties, Mapping) and key in properties
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Sequence, Set
 from pegmend.rawoutput.family import Piece, Words
 from pegmend.rawoutput.fences import fences_around
 
-_EDGE_SIGNS = " \t\r\n;,"
+SEPARATORS = " \t\r\n;,"
+"""What may stand between a call and words, or another call."""
+
 # Markers that families put around calls which are JSON themselves: Hermes, Qwen 2.5 and 3, Granite 4; Hunyuan A13B,
 # Jamba, Apriel, MiniMax M1; Nemotron; Granite 3 and its 20B; LongCat; GigaChat; InternLM; Phi-4-mini and FireFunction;
 # Mistral up to v7; Llama; LFM2, Llama 4 and OLMo 3 where they write JSON; the tag of the declarations, which Qwen 2.5
@@ -95,7 +97,7 @@ class _Prose:
 def _skip_after_call(text: str, start: int, end: int, fence: str) -> tuple[int, str]:
     """Return where the prose after a call begins, and the code fence that is still open there."""
     while True:
-        while start < end and text[start] in _EDGE_SIGNS:
+        while start < end and text[start] in SEPARATORS:
             start += 1
         found = _AFTER_CALL.match(text, start, end)
         if found is None or (found["fence"] and found["fence"] != fence):
@@ -110,7 +112,7 @@ def _skip_before_call(text: str, start: int, end: int, openings: Set[int]) -> tu
     fence = ""
     while True:
         near = end
-        while start < end and text[end - 1] in _EDGE_SIGNS:
+        while start < end and text[end - 1] in SEPARATORS:
             end -= 1
         window = max(start, end - _WINDOW)
         found = _BEFORE_CALL.search(text[window:end])

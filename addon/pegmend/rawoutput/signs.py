@@ -4,8 +4,9 @@ Such a text must not go out as a plain answer, for then a call would be lost in 
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+
+from pegmend.rawoutput.tools import Tools, declares
 
 # What stands for a call in some family, and for nothing else. People write about tags, but a call may be lost here.
 _MARKER = re.compile(
@@ -54,9 +55,7 @@ def find_closing_tag(text: str) -> str | None:
     return None
 
 
-def find_sign(
-    text: str, tools: Mapping[str, Mapping[str, Any]], *, beside_calls: bool, beside_loose: bool
-) -> str | None:
+def find_sign(text: str, tools: Tools, *, beside_calls: bool, beside_loose: bool) -> str | None:
     """Return what shows that `text`, which holds no strings of JSON calls any more, holds a call in another format.
 
     A marker, or its beginning with a declared tool's name behind it; such a name beside a special token of whatever
@@ -149,7 +148,7 @@ def _shapes(names: str) -> Iterator[str]:
     yield rf'<(?:tool|action)(?:_use|_call)?\s++name="(?:{names})"'
 
 
-def _element(text: str, names: str, tools: Mapping[str, Mapping[str, Any]]) -> re.Match[str] | None:
+def _element(text: str, names: str, tools: Tools) -> re.Match[str] | None:
     """Return the beginning of an element that is called like a tool, with an object or one of its parameters in it.
 
     In a code fence that is a document.
@@ -158,9 +157,8 @@ def _element(text: str, names: str, tools: Mapping[str, Mapping[str, Any]]) -> r
     for element in re.finditer(rf'<(?P<name>{names})>\s*+(?:\{{\s*+"|<(?P<key>[^<>\s/]{{1,256}})>)', text):
         is_fenced ^= text.count("```", position, element.start()) % 2 == 1
         position = element.start()
-        properties = tools[element["name"]].get("properties")
-        is_known = isinstance(properties, Mapping) and element["key"] in properties
-        if (is_known or element["key"] is None) and not is_fenced:
+        is_known = element["key"] is None or declares(tools, element["name"], element["key"])
+        if is_known and not is_fenced:
             return element
     return None
 

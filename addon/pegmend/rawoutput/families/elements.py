@@ -6,7 +6,8 @@ from typing import Any
 
 from pegmend.errors import Ambiguous
 from pegmend.rawoutput.cursor import Cursor
-from pegmend.rawoutput.family import Problem, Tools, declares
+from pegmend.rawoutput.family import Problem, Tools
+from pegmend.rawoutput.tools import declares, properties_of
 from pegmend.rawoutput.values import json_object, member_schema, quoted, typed
 from pegmend.turn import ToolCall
 
@@ -56,7 +57,7 @@ class Parameters:
 
     def _is_unknown(self, key: str) -> bool:
         """Whether the tool has a schema, and this parameter is not in it."""
-        return bool(self.tools.get(self.name, {}).get("properties")) and not declares(self.tools, self.name, key)
+        return bool(properties_of(self.tools, self.name)) and not declares(self.tools, self.name, key)
 
     def call(self) -> ToolCall:
         """Return the call with the parameters read so far."""

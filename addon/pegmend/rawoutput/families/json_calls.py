@@ -7,7 +7,7 @@ in an array, in code fences or a list, with prose before, between and after. Ope
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -23,7 +23,6 @@ from pegmend.rawoutput.family import (
     Reader,
     Section,
     Tools,
-    declares,
     undeclared,
 )
 from pegmend.rawoutput.jsonscan import (
@@ -39,6 +38,7 @@ from pegmend.rawoutput.jsonscan import (
     Member,
     values_at,
 )
+from pegmend.rawoutput.tools import declares, properties_of
 from pegmend.rawoutput.values import escaped_controls, is_strict_json
 from pegmend.turn import ToolCall
 
@@ -194,8 +194,7 @@ class _Objects:
 
     def _holds_parameter(self, value: JsonObject, name: str) -> bool:
         """Whether a declared parameter of a tool is a key in an object, as far as its text tells."""
-        properties = self.tools[name].get("properties")
-        keys = "|".join(map(re.escape, properties)) if isinstance(properties, Mapping) else ""
+        keys = "|".join(map(re.escape, properties_of(self.tools, name)))
         end = min(value.end, value.start + _KEYS_WINDOW)
         return bool(keys) and re.compile(rf'"(?:{keys})"\s*:').search(self.text, value.start, end) is not None
 

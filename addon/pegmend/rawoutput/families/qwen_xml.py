@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from pegmend.rawoutput.cursor import Cursor, Cut
 from pegmend.rawoutput.families.elements import Parameters, swallowed
-from pegmend.rawoutput.family import Family, Item, Tools, by_grammar, declares
+from pegmend.rawoutput.family import Family, Item, Tools, by_grammar
+from pegmend.rawoutput.tools import declares
 from pegmend.turn import ToolCall
 
 _FUNCTION = re.compile(r"\s*(?:<(?:seed:)?tool_call>\s*)?<function=([^<>\n]{1,256})>(?!\s*\{)")
